@@ -87,23 +87,81 @@ static void wrong_requests_say_why(void)
 	}
 }
 
-/* Who asked for much waits behind who asked for little. */
+struct waiter {
+	const char *client;
+	int64_t images;
+};
+
+static void put_all(struct smalti_serve_queue *queue, struct smalti_serve_waiting *waiting,
+		    const struct waiter *waiters, int count)
+{
+	for (int i = 0; i < count; i++) {
+		waiting[i] = (struct smalti_serve_waiting){.images = waiters[i].images};
+		CHECK(smalti_serve_queue_put(queue, waiters[i].client, i, &waiting[i]) ==
+			  SMALTI_SERVE_ADMITTED,
+		      waiters[i].client);
+	}
+}
+
+/* Image by image: who asked for much waits behind who asked for little. */
 static void clients_take_turns(void)
 {
-	static const char *const clients[] = {"a", "a", "a", "b", "c", "c"};
-	static const int order[] = {0, 3, 4, 1, 5, 2};
-	struct smalti_serve_waiting waiting[COUNT(clients)];
+	static const struct waiter waiters[] = {{"a", 4}, {"a", 1}, {"b", 1}, {"c", 2}, {"c", 1}};
+	static const int order[] = {0, 2, 3, 1, 4, 0, 3, 0, 0};
+	struct smalti_serve_waiting waiting[COUNT(waiters)];
 	struct smalti_serve_queue queue;
 	smalti_serve_queue_open(&queue, &(struct smalti_serve_limits){.waiting = 100, .of_client = 100});
-	for (int i = 0; i < COUNT(clients); i++) {
-		waiting[i] = (struct smalti_serve_waiting){.images = i + 1};
-		CHECK(smalti_serve_queue_put(&queue, clients[i], i, &waiting[i]) == SMALTI_SERVE_ADMITTED,
-		      clients[i]);
+	put_all(&queue, waiting, waiters, COUNT(waiters));
+	CHECK(queue.waiting == 9 && smalti_serve_queue_untouched(&queue) == &waiting[0], "images");
+	for (int i = 0; i < COUNT(order); i++) {
+		const struct smalti_serve_waiting *taken = smalti_serve_queue_take(&queue);
+		CHECK(taken == &waiting[order[i]] && taken->taken + taken->images == waiters[order[i]].images,
+		      "an image");
+		CHECK(!taken->client == !taken->images, "it leaves with its last image");
 	}
-	CHECK(smalti_serve_queue_waiting(&queue) == 21, "images");
-	for (int i = 0; i < COUNT(clients); i++)
-		CHECK(smalti_serve_queue_take(&queue) == &waiting[order[i]], clients[order[i]]);
-	CHECK(smalti_serve_queue_take(&queue) == NULL && smalti_serve_queue_waiting(&queue) == 0, "empty");
+	CHECK(!smalti_serve_queue_take(&queue) && queue.waiting == 0, "empty");
+	CHECK(!smalti_serve_queue_untouched(&queue), "nothing has not begun");
+	smalti_serve_queue_close(&queue);
+}
+
+/* Those whose clients are gone make room at once. */
+static void who_leaves_does_not_wait(void)
+{
+	static const struct waiter waiters[] = {{"a", 4}, {"a", 3}, {"b", 3}};
+	struct smalti_serve_waiting waiting[COUNT(waiters)], late = {.images = 4};
+	struct smalti_serve_queue queue;
+	smalti_serve_queue_open(&queue, &(struct smalti_serve_limits){.waiting = 10, .of_client = 7});
+	put_all(&queue, waiting, waiters, COUNT(waiters));
+	CHECK(smalti_serve_queue_put(&queue, "a", 5, &late) == SMALTI_SERVE_TOO_MANY, "a has enough");
+	CHECK(smalti_serve_queue_put(&queue, "c", 5, &late) == SMALTI_SERVE_FULL, "it is full");
+	CHECK(smalti_serve_queue_take(&queue) == &waiting[0], "one image of the first");
+	CHECK(smalti_serve_queue_leave(&queue, &waiting[0]), "the rest of it");
+	CHECK(!smalti_serve_queue_leave(&queue, &waiting[0]), "once");
+	CHECK(smalti_serve_queue_put(&queue, "a", 5, &late) == SMALTI_SERVE_ADMITTED, "there is room");
+	CHECK(smalti_serve_queue_leave(&queue, &waiting[1]) && smalti_serve_queue_leave(&queue, &late), "a");
+	for (int i = 0; i < 3; i++)
+		CHECK(smalti_serve_queue_take(&queue) == &waiting[2], "those of b");
+	CHECK(!smalti_serve_queue_take(&queue) && queue.waiting == 0, "empty");
+	smalti_serve_queue_close(&queue);
+}
+
+/* With more addresses than are remembered nobody is turned away, and who has asked for most is remembered. */
+static void strangers_are_forgotten_first(void)
+{
+	enum { STRANGERS = 10000 };
+	struct smalti_serve_queue queue;
+	smalti_serve_queue_open(&queue,
+				&(struct smalti_serve_limits){.waiting = 6, .of_client = 3, .rate = 2});
+	for (int i = 0; i < STRANGERS + 2; i++) {
+		char name[32];
+		struct smalti_serve_waiting waiting = {.images = 1};
+		snprintf(name, sizeof(name), i < 2 ? "greedy" : "%d", i);
+		CHECK(smalti_serve_queue_put(&queue, name, 0, &waiting) == SMALTI_SERVE_ADMITTED, name);
+		CHECK(smalti_serve_queue_take(&queue) == &waiting, name);
+	}
+	struct smalti_serve_waiting waiting = {.images = 1};
+	CHECK(queue.client_count < STRANGERS, "memory is bounded");
+	CHECK(smalti_serve_queue_put(&queue, "greedy", 0, &waiting) == SMALTI_SERVE_TOO_FAST, "greedy");
 	smalti_serve_queue_close(&queue);
 }
 
@@ -133,7 +191,7 @@ static void limits_hold(void)
 			  cases[i].admission,
 		      what);
 	}
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 6; i++)
 		CHECK(smalti_serve_queue_take(&queue), "what was admitted");
 	CHECK(smalti_serve_queue_put(&queue, "d", 1000, &waiting[0]) == SMALTI_SERVE_ADMITTED, "room again");
 	CHECK(queue.client_count == 1, "clients without anything to remember are forgotten");
@@ -186,44 +244,45 @@ static void names_of_this_machine_are_known(void)
 	static const struct {
 		const char *text;
 		bool local;
-	} hosts[] = {
-	    {"localhost", true},
-	    {"LocalHost:8000", true},
-	    {"localhost:", true},
-	    {"127.0.0.1", true},
-	    {"127.1.2.3:65535", true},
-	    {"[::1]", true},
-	    {"[::1]:8000", true},
-	    {"[0:0:0:0:0:0:0:1]:1", true},
-	    {"", false},
-	    {":8000", false},
-	    {"evil.example", false},
-	    {"evil.example:8000", false},
-	    {"localhost.evil.example", false},
-	    {"127.0.0.1.evil.example", false},
-	    {"evil.example:127.0.0.1", false},
-	    {"localhost:8000.evil.example", false},
-	    {"localhost@evil.example", false},
-	    {"evil.example#localhost", false},
-	    {"128.0.0.1", false},
-	    {"10.0.0.1:8000", false},
-	    {"0.0.0.0", false},
-	    {"127.0.0.256", false},
-	    {"127.0.0.1 ", false},
-	    {"127.0.0.1,evil.example", false},
-	    {"2130706433", false},
-	    {"[", false},
-	    {"[]", false},
-	    {"[::]:8000", false},
-	    {"[::1", false},
-	    {"[::1]8000", false},
-	    {"[::1].evil.example", false},
-	    {"[fe80::1]", false},
-	    {"::1", false},
-	    {"[::1%lo]", false},
-	    {"[0000000000000000000000000000000000000000000000000000000000000000::1]", false},
-	    {"localhostlocalhostlocalhostlocalhostlocalhostlocalhostlocalhost", false},
-	},
+	} hosts[] =
+	    {
+		{"localhost", true},
+		{"LocalHost:8000", true},
+		{"localhost:", true},
+		{"127.0.0.1", true},
+		{"127.1.2.3:65535", true},
+		{"[::1]", true},
+		{"[::1]:8000", true},
+		{"[0:0:0:0:0:0:0:1]:1", true},
+		{"", false},
+		{":8000", false},
+		{"evil.example", false},
+		{"evil.example:8000", false},
+		{"localhost.evil.example", false},
+		{"127.0.0.1.evil.example", false},
+		{"evil.example:127.0.0.1", false},
+		{"localhost:8000.evil.example", false},
+		{"localhost@evil.example", false},
+		{"evil.example#localhost", false},
+		{"128.0.0.1", false},
+		{"10.0.0.1:8000", false},
+		{"0.0.0.0", false},
+		{"127.0.0.256", false},
+		{"127.0.0.1 ", false},
+		{"127.0.0.1,evil.example", false},
+		{"2130706433", false},
+		{"[", false},
+		{"[]", false},
+		{"[::]:8000", false},
+		{"[::1", false},
+		{"[::1]8000", false},
+		{"[::1].evil.example", false},
+		{"[fe80::1]", false},
+		{"::1", false},
+		{"[::1%lo]", false},
+		{"[0000000000000000000000000000000000000000000000000000000000000000::1]", false},
+		{"localhostlocalhostlocalhostlocalhostlocalhostlocalhostlocalhost", false},
+	    },
 	  origins[] = {
 	      {"http://localhost:3000", true},
 	      {"HTTPS://127.0.0.1", true},
@@ -241,6 +300,26 @@ static void names_of_this_machine_are_known(void)
 		CHECK(smalti_serve_is_local(hosts[i].text) == hosts[i].local, hosts[i].text);
 	for (int i = 0; i < COUNT(origins); i++)
 		CHECK(smalti_serve_is_local_origin(origins[i].text) == origins[i].local, origins[i].text);
+}
+
+/* One person has as many IPv6 addresses as he likes, of one network. */
+static void a_network_is_one_client(void)
+{
+	static const struct {
+		const char *address, *name;
+	} cases[] = {{"[2001:db8:1:2::3]:1", "2001:db8:1:2::"},
+		     {"[2001:db8:1:2:ffff:ffff:ffff:ffff]:2", "2001:db8:1:2::"},
+		     {"[2001:db8:1:3::3]:1", "2001:db8:1:3::"},
+		     {"10.1.2.3:4", "10.1.2.3"}};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_serve_address address;
+		struct smalti_error error = SMALTI_NO_ERROR;
+		char name[INET6_ADDRSTRLEN];
+		SUCCEEDS(smalti_serve_address_read(&address, cases[i].address, &error), &error,
+			 cases[i].address);
+		smalti_serve_address_name(&address.any, name);
+		CHECK(strcmp(name, cases[i].name) == 0, cases[i].address);
+	}
 }
 
 /* Those of RFC 4648. */
@@ -287,8 +366,11 @@ static const struct test tests[] = {
     {"requests are read", requests_are_read},
     {"wrong requests say why", wrong_requests_say_why},
     {"clients take turns", clients_take_turns},
+    {"who leaves does not wait", who_leaves_does_not_wait},
+    {"strangers are forgotten first", strangers_are_forgotten_first},
     {"limits hold", limits_hold},
     {"addresses are read", addresses_are_read},
+    {"a network is one client", a_network_is_one_client},
     {"names of this machine are known", names_of_this_machine_are_known},
     {"base64 is as the standard says", base64_is_as_the_standard_says},
     {"recent tasks are kept", recent_tasks_are_kept},

@@ -37,6 +37,7 @@ libcli_la_SOURCES = \
 	src/cli/serve_job.c \
 	src/cli/serve_listen.c \
 	src/cli/serve_metrics.c \
+	src/cli/serve_peers.c \
 	src/cli/serve_queue.c src/cli/serve_queue.h \
 	src/cli/serve_request.c \
 	src/cli/signals.c src/cli/signals.h \

@@ -157,6 +157,15 @@ static int open_model(struct smalti_server *server, struct smalti_error *error)
 	return 0;
 }
 
+static void end_http(struct smalti_server *server)
+{
+	smalti_serve_close_http(server);
+	pthread_mutex_lock(&server->mutex);
+	server->over = true;
+	pthread_mutex_unlock(&server->mutex);
+	pthread_join(server->watcher, NULL);
+}
+
 /* Threads that never receive a signal: the main thread does. */
 static int start_threads(struct smalti_server *server, const struct smalti_serve_address *address,
 			 struct smalti_error *error)
@@ -165,8 +174,12 @@ static int start_threads(struct smalti_server *server, const struct smalti_serve
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int status = smalti_serve_open_http(server, address, error);
-	if (status == 0 && pthread_create(&server->submitter, NULL, smalti_serve_submit, server) != 0) {
+	if (status == 0 && pthread_create(&server->watcher, NULL, smalti_serve_watch, server) != 0) {
 		MHD_stop_daemon(server->daemon);
+		status = smalti_fail(error, SMALTI_ENOMEM, "no thread can be started");
+	}
+	if (status == 0 && pthread_create(&server->submitter, NULL, smalti_serve_submit, server) != 0) {
+		end_http(server);
 		status = smalti_fail(error, SMALTI_ENOMEM, "no thread can be started");
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -216,17 +229,14 @@ static void serve(struct smalti_server *server)
 /* Finishes the images in progress, and wakes those who wait: it closes. */
 static void finish(struct smalti_server *server)
 {
-	struct smalti_error closing = SMALTI_NO_ERROR;
-	smalti_fail(&closing, SMALTI_ECANCELLED, "the server is closing");
 	pthread_mutex_lock(&server->mutex);
 	server->closing = true;
 	smalti_serve_wake_workers(server);
+	smalti_serve_jobs_refuse(server);
 	pthread_mutex_unlock(&server->mutex);
-	for (struct smalti_serve_waiting *next; (next = smalti_serve_queue_take(&server->queue));)
-		smalti_serve_job_fail((struct smalti_serve_job *)(void *)next, &closing);
 	pthread_join(server->submitter, NULL);
 	smalti_batch_wait(server->batch);
-	smalti_serve_close_http(server);
+	end_http(server);
 	smalti_signals_second(NULL, NULL);
 }
 

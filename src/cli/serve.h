@@ -51,7 +51,8 @@ int smalti_serve_address_read(struct smalti_serve_address *address, const char *
 bool smalti_serve_is_local(const char *authority);
 /* Whether that is so of the name in an Origin: "http://localhost:8000". */
 bool smalti_serve_is_local_origin(const char *origin);
-/* "127.0.0.1" of a peer. */
+/* What a peer is known by: "127.0.0.1", or an IPv6 network of 64 bits, where one has as many addresses as he
+ * likes. */
 void smalti_serve_address_name(const struct sockaddr *address, char name[INET6_ADDRSTRLEN]);
 
 /* serve_metrics.c: what is counted, for Prometheus. */
@@ -66,6 +67,7 @@ void smalti_serve_metrics_answer(struct smalti_serve_metrics *metrics, unsigned 
 void smalti_serve_metrics_request(struct smalti_serve_metrics *metrics, double seconds);
 
 struct smalti_serve_job;
+struct smalti_serve_peer;
 struct smalti_server;
 
 /* serve_head.c: what a request's head is refused for, before its body is read. */
@@ -86,15 +88,17 @@ struct smalti_server {
 	struct smalti_model *model;
 	struct smalti_batch *batch;
 	struct smalti_image_origin origin;
-	struct smalti_serve_queue queue;
 	struct MHD_Daemon *daemon;
-	pthread_t submitter;
+	pthread_t submitter, watcher;
 	double started;
 	pthread_mutex_t mutex; /* guards what follows, and jobs */
 	bool closing;          /* takes no more requests */
-	bool asleep;           /* the workers: nothing was to be done for a while */
-	int64_t open;          /* connections that wait for images */
-	int64_t active;        /* images in the batch */
+	bool over;             /* answers none any more */
+	struct smalti_serve_peer *peers;
+	struct smalti_serve_queue queue;
+	bool asleep;    /* the workers: nothing was to be done for a while */
+	int64_t open;   /* connections that wait for images */
+	int64_t active; /* images in the batch */
 	struct smalti_serve_metrics metrics;
 };
 
@@ -123,23 +127,59 @@ struct smalti_serve_job {
 	int64_t left; /* images that are not done */
 	struct smalti_error error;
 	bool ended;
+	bool gone;                         /* the client */
 	bool as_png;                       /* the answer is the first image itself */
 	struct MHD_Connection *connection; /* NULL: nobody waits for it any more */
+	struct smalti_serve_peer *peer;    /* the same */
 	bool suspended;                    /* the connection, until there is something to write */
-	int references;
-	char *events; /* of a stream, not sent yet; NULL: none */
-	size_t sent;  /* of these */
+	int references;                    /* of the connection, the queue, and each image that was taken */
+	char *events;                      /* of a stream, not sent yet; NULL: none */
+	size_t sent;                       /* of these */
 	double began;
 };
 struct smalti_serve_job *smalti_serve_job_new(struct smalti_server *server,
 					      struct smalti_serve_request *request,
 					      struct smalti_error *error);
-/* The server's mutex is held. */
+/* With the server's mutex held. @{ */
 void smalti_serve_job_release(struct smalti_serve_job *job);
-/* Ends a job that was never submitted. */
-void smalti_serve_job_fail(struct smalti_serve_job *job, const struct smalti_error *error);
-/* Submits what waits until the server closes; a thread of its own. */
+/* Its client is gone. */
+void smalti_serve_job_drop(struct smalti_serve_job *job);
+/* A stream's line that means nothing. */
+void smalti_serve_job_comment(struct smalti_serve_job *job);
+/* The server closes: ends those that wait and have not begun. */
+void smalti_serve_jobs_refuse(struct smalti_server *server);
+/* @} */
+/* Whether nobody waits for an image any more. */
+bool smalti_serve_is_unwanted(void *image);
+/* Submits what waits until a signal has come and nothing is left; a thread of its own. */
 void *smalti_serve_submit(void *server);
+
+/* serve_peers.c: the connections. A request that does not come to its end is closed some seconds after its
+ * beginning, and so is an answer that is not taken; who has gone is noticed; there is always room for one
+ * more. */
+enum { SMALTI_SERVE_CONNECTIONS = 860 }; /* below the usual 1024 descriptors */
+struct smalti_serve_peer {
+	struct smalti_serve_peer *next;
+	int socket;
+	char client[INET6_ADDRSTRLEN];
+	double deadline; /* of the request or of the answer; none while there is a job that has not ended */
+	bool reading;    /* the request is not complete */
+	bool closing;
+	bool old; /* the request's HTTP is older than 1.1 */
+	bool probed;
+	struct smalti_serve_job *job; /* that it waits for; NULL: none */
+};
+/* For MHD_OPTION_NOTIFY_CONNECTION. */
+void smalti_serve_peer_notify(void *server, struct MHD_Connection *connection, void **context,
+			      enum MHD_ConnectionNotificationCode code);
+/* NULL without memory: it is being closed. */
+struct smalti_serve_peer *smalti_serve_peer_of(struct MHD_Connection *connection);
+/* With the server's mutex held: its request is complete and its answer is due; is over. @{ */
+void smalti_serve_peer_answers(struct smalti_serve_peer *peer);
+void smalti_serve_peer_completed(struct smalti_serve_peer *peer);
+/* @} */
+/* Until the server is over; a thread of its own. */
+void *smalti_serve_watch(void *server);
 
 /* serve_answer.c: bodies; NULL without memory. Free with free(). */
 char *smalti_serve_error_text(unsigned status, const char *message);

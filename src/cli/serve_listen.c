@@ -75,10 +75,13 @@ bool smalti_serve_is_local_origin(const char *origin)
 
 void smalti_serve_address_name(const struct sockaddr *address, char name[INET6_ADDRSTRLEN])
 {
+	enum { NETWORK = 8 }; /* bytes */
 	const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)address;
 	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)address;
-	const void *bytes =
-	    address->sa_family == AF_INET ? (const void *)&four->sin_addr : (const void *)&six->sin6_addr;
+	const void *bytes = &four->sin_addr;
+	struct in6_addr network = {0};
+	if (address->sa_family == AF_INET6)
+		bytes = memcpy(&network, &six->sin6_addr, NETWORK);
 	if (!inet_ntop(address->sa_family, bytes, name, INET6_ADDRSTRLEN))
 		snprintf(name, INET6_ADDRSTRLEN, "?");
 }

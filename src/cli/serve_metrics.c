@@ -80,11 +80,10 @@ char *smalti_serve_metrics_text(struct smalti_server *server)
 	write_requests(out, metrics);
 	single(out, "smalti_images_total", "counter", "Images that were made.", (double)metrics->made);
 	single(out, "smalti_images_failed_total", "counter", "Images that failed.", (double)metrics->failed);
-	single(out, "smalti_images_dropped_total", "counter",
-	       "Images whose client had closed its connection.", (double)metrics->dropped);
+	single(out, "smalti_images_dropped_total", "counter", "Images that nobody waited for any more.",
+	       (double)metrics->dropped);
 	single(out, "smalti_images_active", "gauge", "Images that are being made.", (double)server->active);
-	single(out, "smalti_images_waiting", "gauge", "Images in the queue.",
-	       (double)smalti_serve_queue_waiting(&server->queue));
+	single(out, "smalti_images_waiting", "gauge", "Images in the queue.", (double)server->queue.waiting);
 	write_workers(out, server->session);
 	single(out, "process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes());
 	single(out, "process_start_time_seconds", "gauge", "Start of the server since 1970.",

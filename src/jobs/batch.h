@@ -25,5 +25,9 @@ struct smalti_batch {
 	void *user;
 };
 
+/* Cancels the active images of whose callbacks' `user` that is said. It must not submit, nor wait for images.
+ */
+void smalti_batch_drop(struct smalti_batch *batch, bool (*unwanted)(void *user));
+
 /* Tells the callbacks of the images, and that of all, how far they are. `batch` for struct smalti_queue. */
 void smalti_batch_report(void *batch);

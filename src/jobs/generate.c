@@ -87,6 +87,14 @@ void smalti_batch_cancel(struct smalti_batch *batch)
 	smalti_queue_cancel(&batch->queue);
 }
 
+void smalti_batch_drop(struct smalti_batch *batch, bool (*unwanted)(void *user))
+{
+	HOLD(&batch->queue.mutex);
+	for (struct smalti_job *job = batch->queue.oldest; job; job = job->next)
+		if (unwanted(((struct smalti_image_job *)job)->receiver.user))
+			smalti_task_group_cancel(job->task_group);
+}
+
 void smalti_batch_close(struct smalti_batch *batch)
 {
 	if (!batch)
