@@ -107,6 +107,11 @@ get 200 /v1/models && says '"id":"tesserae"'
 get 200 /v1/activity && says '"workers":["CPU 0","CPU 1"]'
 get 200 / -I
 grep -qi '^content-type: text/html' answer || fail "the page's head"
+# What the HTTP library answers by itself is counted, too.
+get 414 "/$(head -c 40000 /dev/zero | tr '\0' a)"
+get 431 /health -H "X: $(head -c 40000 /dev/zero | tr '\0' a)"
+counts 'smalti_http_responses_total{code="414"} 1'
+counts 'smalti_http_responses_total{code="431"} 1'
 counts 'smalti_images_total 5'
 counts 'smalti_http_responses_total{code="404"} 2'
 
@@ -230,6 +235,15 @@ refuse 1 'Address already in use' "$SMALTI" serve --cpus 2 --listen "127.0.0.1:$
 refuse 1 'Address already in use' "$SMALTI" serve --cpus 2 --listen "0.0.0.0:$port" --token-file token
 stop
 
+# What can never be is not to be asked for again: an image beyond the memory, and more images than may wait.
+start --memory-limit 300M --max-waiting-of-client 3
+ask 400 '{"prompt":"a","size":"1024x1024"}' -D head && says '300 MB are allowed'
+if grep -qi '^retry-after' head; then fail "an image that never fits: $(cat head)"; fi
+ask 400 '{"prompt":"a","n":4,'"$small}" && says '3 at most'
+get 200 '/v1/activity?from=1000000' && says '"next":0'
+stop
+
+refuse 2 '--trace' "$SMALTI" serve --trace trace.json # it would grow for as long as the server runs
 refuse 2 '--token-file' "$SMALTI" serve --listen 0.0.0.0:0
 refuse 2 '127.0.0.1:8000 or [::1]:8000' "$SMALTI" serve --listen nowhere
 refuse 2 'unexpected operand' "$SMALTI" serve now

@@ -10,7 +10,8 @@
 static const struct smalti_serve_options options = {.width = 1024,
 						    .height = 512,
 						    .steps = 50,
-						    .images = 4,
+						    .images = 5,
+						    .limits = {.waiting = 6, .of_client = 4},
 						    .request = {.images = 1, .steps = 20, .guidance = 4.5}};
 
 static int read_body(struct smalti_serve_request *request, const char *body, struct smalti_error *error)
@@ -34,6 +35,13 @@ static void requests_are_read(void)
 	    {"{\"prompt\":\"a\",\"width\":64,\"height\":32,\"guidance_scale\":0}", 64, 32, 1, 20, 0, false},
 	    {"{\"prompt\":\"a\",\"num_images_per_prompt\":3,\"model\":\"tesserae\"}", 0, 0, 3, 20, 4.5,
 	     false},
+	    {"{\"prompt\":\"a\",\n\t\"seed\":\n5,\r\n \"n\" :\n 2}", 0, 0, 2, 20, 4.5, false},
+	    {"{\"prompt\":\"a\",\"model\":\"\",\"size\":\"\",\"style\":null,\"partial_images\":0,"
+	     "\"output_compression\":100,\"input_fidelity\":null}",
+	     0, 0, 1, 20, 4.5, false},
+	    {"{\"prompt\":\"a\",\"style\":\"\",\"partial_images\":null,\"output_compression\":null,"
+	     "\"input_fidelity\":\"low\",\"model\":null,\"quality\":\"\",\"output_format\":\"\"}",
+	     0, 0, 1, 20, 4.5, false},
 	    {"{\"prompt\":\"a\",\"response_format\":\"b64_json\",\"quality\":\"auto\",\"output_format\":"
 	     "\"png\","
 	     "\"background\":\"opaque\",\"moderation\":\"low\"}",
@@ -75,6 +83,10 @@ static void wrong_requests_say_why(void)
 	    {"{\"prompt\":\"a\",\"size\":\"64x64\",\"width\":64}", SMALTI_EINVAL, "\"size\"", "exclude"},
 	    {"{\"prompt\":\"a\",\"model\":\"dall-e-3\"}", SMALTI_ENOENT, "dall-e-3", "tesserae"},
 	    {"{\"prompt\":\"a\",\"response_format\":\"url\"}", SMALTI_EUNSUPPORTED, "response_format", "url"},
+	    {"{\"prompt\":\"a\",\"style\":\"vivid\"}", SMALTI_EUNSUPPORTED, "style", "vivid"},
+	    {"{\"prompt\":\"a\",\"partial_images\":2}", SMALTI_EUNSUPPORTED, "partial_images", "2"},
+	    {"{\"prompt\":\"a\",\"output_compression\":50}", SMALTI_EUNSUPPORTED, "compression", "50"},
+	    {"{\"prompt\":\"a\",\"input_fidelity\":\"high\"}", SMALTI_EUNSUPPORTED, "fidelity", "high"},
 	    {"{\"prompt\":\"a\",\"stream\":1}", SMALTI_EFORMAT, "stream", "1"},
 	    {"{\"prompt\":\"\\ud800\"}", SMALTI_EFORMAT, "JSON", NULL},
 	};
@@ -100,6 +112,33 @@ static void put_all(struct smalti_serve_queue *queue, struct smalti_serve_waitin
 		CHECK(smalti_serve_queue_put(queue, waiters[i].client, i, &waiting[i]) ==
 			  SMALTI_SERVE_ADMITTED,
 		      waiters[i].client);
+	}
+}
+
+static void models_have_names(void)
+{
+	static const char hash[] = "0123456789abcdef0123456789abcdef01234567";
+	static const char *const cases[][2] = {
+	    {"/a/models/tesserae", "tesserae"},
+	    {"tesserae", "tesserae"},
+	    {"/", ""},
+	    {"/hub/models--org--some-name/snapshots/%s", "org/some-name"},
+	    {"/hub/models--name/snapshots/%s", "name"},
+	    {"/hub/models--a--b/snapshots/%s/transformer", "transformer"},
+	    {"/models--a--b/snapshots", "snapshots"},
+	    {"/hub/mine/snapshots/%s", hash},
+	    {"snapshots/%s", hash},
+	    {"models--a--b/snapshots/%s", "a/b"},
+	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const char *place = strchr(cases[i][0], '%');
+		char path[200];
+		snprintf(path, sizeof(path), "%.*s%s%s", place ? (int)(place - cases[i][0]) : 200,
+			 cases[i][0], place ? hash : "", place ? place + 2 : "");
+		char *name = smalti_serve_model_name(path, &error);
+		CHECK(name && strcmp(name, cases[i][1]) == 0, path);
+		free(name);
 	}
 }
 
@@ -351,20 +390,30 @@ static void recent_tasks_are_kept(void)
 	      NULL, NULL);
 	error = (struct smalti_error)SMALTI_NO_ERROR;
 	SUCCEEDS(smalti_recent_keep(&session, 4, &error), &error, "recent tasks");
-	CHECK(smalti_recent_read(session.recent, 0, 8, tasks) == 0, "none");
+	static const struct {
+		int64_t from, most, count, first, next;
+	} cases[] = {
+	    {0, 8, 4, 2, 6}, {3, 2, 2, 3, 5}, {6, 8, 0, 0, 6}, {INT64_MAX, 8, 4, 2, 6}, {7, 8, 4, 2, 6}};
+	int64_t from = 1000000;
+	CHECK(smalti_recent_read(session.recent, &from, 8, tasks) == 0 && from == 0, "none");
 	for (int i = 0; i < 6; i++)
 		smalti_recent_add(session.recent, i % 2, "matmul", "image 1", 0.5);
-	CHECK(smalti_recent_read(session.recent, 0, 8, tasks) == 4 && tasks[0].number == 2, "the last four");
+	for (int i = 0; i < COUNT(cases); i++) {
+		from = cases[i].from;
+		const int64_t count = smalti_recent_read(session.recent, &from, cases[i].most, tasks);
+		CHECK(count == cases[i].count && from == cases[i].next, "how many there are");
+		CHECK(!count || tasks[0].number == cases[i].first, "the first one");
+	}
+	from = 0;
+	smalti_recent_read(session.recent, &from, 8, tasks);
 	CHECK(tasks[3].worker == 1 && tasks[3].ended - tasks[3].began == 0.5, "the last one");
-	CHECK(smalti_recent_read(session.recent, 3, 2, tasks) == 2 && tasks[0].number == 3, "two of them");
-	CHECK(smalti_recent_read(session.recent, 6, 8, tasks) == 0, "no news");
-	CHECK(smalti_recent_read(session.recent, INT64_MAX, 8, tasks) == 0, "no news for long");
 	smalti_recent_free(session.recent);
 }
 
 static const struct test tests[] = {
     {"requests are read", requests_are_read},
     {"wrong requests say why", wrong_requests_say_why},
+    {"models have names", models_have_names},
     {"clients take turns", clients_take_turns},
     {"who leaves does not wait", who_leaves_does_not_wait},
     {"strangers are forgotten first", strangers_are_forgotten_first},

@@ -52,7 +52,6 @@ static const struct smalti_option rows[] = {
     SMALTI_SESSION_ROWS(TYPE),
     SMALTI_TOKEN_SHARES_ROW(TYPE, request.shares),
     SMALTI_STRATEGY_ROW(TYPE, request.strategy),
-    SMALTI_TRACE_ROW(TYPE),
 };
 
 static const struct smalti_serve_options defaults = {
@@ -125,15 +124,36 @@ static int open_address(struct smalti_server *server, struct smalti_serve_addres
 			   options->listen);
 }
 
-/* The last name in the path of the model's directory. */
+/* The last name in `path` up to `end`. */
+static const char *last_name(const char *path, const char *end)
+{
+	while (end > path && end[-1] != '/')
+		end--;
+	return end;
+}
+
+char *smalti_serve_model_name(const char *path, struct smalti_error *error)
+{
+	static const char snapshots[] = "snapshots/", models[] = "models--";
+	const char *name = last_name(path, path + strlen(path));
+	const char *above = name > path ? last_name(path, name - 1) : name;
+	const char *hub = above > path ? last_name(path, above - 1) : above;
+	if (strncmp(above, snapshots, strlen(snapshots)) != 0 || strncmp(hub, models, strlen(models)) != 0)
+		return smalti_format(error, "%s", name);
+	hub += strlen(models);
+	char *text = smalti_format(error, "%.*s", (int)(above - 1 - hub), hub);
+	for (char *dashes; text && (dashes = strstr(text, "--"));) {
+		*dashes = '/';
+		memmove(dashes + 1, dashes + 2, strlen(dashes + 2) + 1);
+	}
+	return text;
+}
+
 static char *name_model(const struct smalti_serve_options *options, struct smalti_error *error)
 {
 	const char *path = options->model.directory ? options->model.directory : smalti_embedded_model(error);
 	char *whole = path ? realpath(path, NULL) : NULL;
-	if (!whole)
-		return NULL;
-	const char *slash = strrchr(whole, '/');
-	char *name = smalti_format(error, "%s", slash ? slash + 1 : whole);
+	char *name = whole ? smalti_serve_model_name(whole, error) : NULL;
 	free(whole);
 	return name;
 }

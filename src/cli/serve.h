@@ -23,6 +23,10 @@ struct smalti_serve_options {
 
 enum smalti_exit smalti_serve_run(void *options, int count, char **operands);
 
+/* What requests call the model in a directory: its last name; in a snapshot of Hugging Face's cache, whose
+ * name is a hash, that of the model ("org/name"). */
+char *smalti_serve_model_name(const char *path, struct smalti_error *error);
+
 /* serve_request.c: a body of POST /v1/images/generations. */
 struct smalti_serve_request {
 	struct smalti_prompt_line line; /* its texts */

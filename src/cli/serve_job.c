@@ -3,6 +3,7 @@
 #include "cli/serve.h"
 #include "cli/signals.h"
 #include "image/image_writer.h"
+#include "jobs/plan.h"
 
 static void free_image(struct smalti_serve_image *image)
 {
@@ -35,6 +36,10 @@ static int prepare(struct smalti_serve_job *job, struct smalti_error *error)
 	struct smalti_server *server = job->server;
 	struct smalti_request *request = &job->request.request;
 	job->plan = smalti_request_resolve(server->model, request, error);
+	if (job->plan && smalti_plan_check_memory(job->plan, error) < 0) {
+		error->code = SMALTI_EINVAL; /* it never fits: no reason to ask again */
+		return -1;
+	}
 	job->images = job->plan ? smalti_calloc(request->images, sizeof(*job->images), error) : NULL;
 	if (!job->images)
 		return -1;

@@ -122,10 +122,10 @@ char *smalti_serve_activity(const struct smalti_server *server, int64_t from)
 	SCOPED(free) struct smalti_recent_task *tasks = smalti_calloc(MOST_TASKS, sizeof(*tasks), NULL);
 	if (!tasks)
 		return NULL;
-	const int64_t count = smalti_recent_read(server->session->recent, from, MOST_TASKS, tasks);
+	const int64_t count = smalti_recent_read(server->session->recent, &from, MOST_TASKS, tasks);
 	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
 	cJSON_AddNumberToObject(object, "now", smalti_now());
-	cJSON_AddNumberToObject(object, "next", (double)(count ? tasks[count - 1].number + 1 : from));
+	cJSON_AddNumberToObject(object, "next", (double)from);
 	add_workers(object, server->session);
 	cJSON *list = cJSON_AddArrayToObject(object, "tasks");
 	for (int64_t i = 0; i < count; i++)

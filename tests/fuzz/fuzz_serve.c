@@ -11,6 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    .height = 512,
 	    .steps = 50,
 	    .images = 4,
+	    .limits = {.waiting = 100, .of_client = 100},
 	    .request = {.images = 1, .steps = 20, .guidance = 4.5}};
 	struct smalti_serve_request request;
 	struct smalti_error error = SMALTI_NO_ERROR;
