@@ -181,13 +181,19 @@ if command -v chromium >/dev/null; then
         const image = document.querySelector("figure img"), caption = document.querySelector("figcaption").textContent;
         const legend = document.getElementById("legend");
         await until(() => legend.textContent.includes("matmul"));
+        set("count", 2); set("seed", 7);
+        document.getElementById("go").click();
+        await until(() => document.querySelectorAll("figure").length === 3);
+        await until(() => document.getElementById("state").textContent.startsWith("done"));
+        const captions = [...document.querySelectorAll("figcaption")].slice(0, 2).map(one => one.textContent).sort().join();
+        const fits = document.documentElement.scrollWidth <= document.documentElement.clientWidth;
         set("count", 11);
         document.getElementById("go").click();
         await until(() => document.getElementById("state").className);
         return [document.getElementById("model").textContent, image.naturalWidth + "x" + image.naturalHeight, caption,
-            legend.textContent.includes("matmul"), document.getElementById("state").textContent].join("|");
+            legend.textContent.includes("matmul"), captions, fits, document.getElementById("state").textContent].join("|");
     })()' ${SMALTI_TEST_SCREENSHOT:+"$SMALTI_TEST_SCREENSHOT"} >shown
-    grep -qxF 'tesserae|64x48|a red star (seed 18446744073709551615)|true|"n" is 11, but this server allows 10 at most' shown ||
+    grep -qxF 'tesserae|64x48|a red star (seed 18446744073709551615)|true|a red star (seed 7, image 1 of 2),a red star (seed 7, image 2 of 2)|true|"n" is 11, but this server allows 10 at most' shown ||
         fail "the page: $(cat shown)"
 fi
 
