@@ -146,20 +146,28 @@ static void models_have_names(void)
 static void clients_take_turns(void)
 {
 	static const struct waiter waiters[] = {{"a", 4}, {"a", 1}, {"b", 1}, {"c", 2}, {"c", 1}};
-	static const int order[] = {0, 2, 3, 1, 4, 0, 3, 0, 0};
-	struct smalti_serve_waiting waiting[COUNT(waiters)];
+	static const struct {
+		int request;
+		int64_t turn;
+	} order[] = {{0, 1}, {2, 1}, {3, 1}, {1, 2}, {4, 2}, {0, 3}, {3, 3}, {0, 4}, {0, 5}};
+	struct smalti_serve_waiting waiting[COUNT(waiters)], late = {.images = 1};
 	struct smalti_serve_queue queue;
 	smalti_serve_queue_open(&queue, &(struct smalti_serve_limits){.waiting = 100, .of_client = 100});
 	put_all(&queue, waiting, waiters, COUNT(waiters));
 	CHECK(queue.waiting == 9 && smalti_serve_queue_untouched(&queue) == &waiting[0], "images");
 	for (int i = 0; i < COUNT(order); i++) {
 		const struct smalti_serve_waiting *taken = smalti_serve_queue_take(&queue);
-		CHECK(taken == &waiting[order[i]] && taken->taken + taken->images == waiters[order[i]].images,
-		      "an image");
+		const int request = order[i].request;
+		CHECK(taken == &waiting[request] && taken->turn == order[i].turn, "an image");
+		CHECK(taken->taken + taken->images == waiters[request].images, "of so many");
 		CHECK(!taken->client == !taken->images, "it leaves with its last image");
 	}
 	CHECK(!smalti_serve_queue_take(&queue) && queue.waiting == 0, "empty");
 	CHECK(!smalti_serve_queue_untouched(&queue), "nothing has not begun");
+	smalti_serve_queue_done(&queue, 2);
+	smalti_serve_queue_done(&queue, 1);
+	CHECK(smalti_serve_queue_put(&queue, "b", 9, &late) == SMALTI_SERVE_ADMITTED, "one more");
+	CHECK(smalti_serve_queue_take(&queue)->turn == 3, "it goes before the last two, not before all");
 	smalti_serve_queue_close(&queue);
 }
 
@@ -230,8 +238,11 @@ static void limits_hold(void)
 			  cases[i].admission,
 		      what);
 	}
-	for (int i = 0; i < 6; i++)
-		CHECK(smalti_serve_queue_take(&queue), "what was admitted");
+	for (int i = 0; i < 6; i++) {
+		const struct smalti_serve_waiting *taken = smalti_serve_queue_take(&queue);
+		CHECK(taken, "what was admitted");
+		smalti_serve_queue_done(&queue, taken->turn);
+	}
 	CHECK(smalti_serve_queue_put(&queue, "d", 1000, &waiting[0]) == SMALTI_SERVE_ADMITTED, "room again");
 	CHECK(queue.client_count == 1, "clients without anything to remember are forgotten");
 	CHECK(smalti_serve_queue_take(&queue) == &waiting[0], "d");

@@ -114,7 +114,7 @@ char *smalti_serve_activity(const struct smalti_server *server, int64_t from);
 /* serve_job.c: a request under way. It is freed when neither its connection nor the batch has it any more. */
 struct smalti_serve_image {
 	struct smalti_serve_job *job;
-	int64_t number;
+	int64_t number, turn;
 	char *parameters; /* the metadata */
 	struct smalti_image_writer *writer;
 	FILE *stream;

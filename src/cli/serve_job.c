@@ -3,6 +3,7 @@
 #include "cli/serve.h"
 #include "cli/signals.h"
 #include "image/image_writer.h"
+#include "jobs/batch.h"
 #include "jobs/plan.h"
 
 static void free_image(struct smalti_serve_image *image)
@@ -215,6 +216,7 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 		status = end_png(image, &error);
 	HOLD_MUTEX(&job->server->mutex);
 	job->server->active--;
+	smalti_serve_queue_done(&job->server->queue, image->turn);
 	count_image(job, status, error.code);
 	if (status == 0 && job->request.stream && job->connection)
 		add_event(job, smalti_serve_image_event(image));
@@ -241,7 +243,9 @@ static struct smalti_serve_image *take_image(struct smalti_server *server)
 	job->references += waiting->images > 0; /* the last image has the queue's */
 	server->active++;
 	smalti_serve_wake_workers(server);
-	return &job->images[waiting->taken - 1];
+	struct smalti_serve_image *image = &job->images[waiting->taken - 1];
+	image->turn = waiting->turn;
+	return image;
 }
 
 bool smalti_serve_is_unwanted(void *image)
@@ -260,7 +264,8 @@ static int submit_image(struct smalti_serve_image *image, struct smalti_error *e
 	own.user = image;
 	if (smalti_serve_is_unwanted(image))
 		return smalti_fail(error, SMALTI_ECANCELLED, "nobody waits for the image");
-	return smalti_batch_submit(job->server->batch, job->plan, image->number, &own, error);
+	return smalti_batch_submit_in_turn(job->server->batch, job->plan, image->number, &own, image->turn,
+					   error);
 }
 
 void *smalti_serve_submit(void *user)
@@ -268,6 +273,7 @@ void *smalti_serve_submit(void *user)
 	struct smalti_server *server = user;
 	for (;;) {
 		struct smalti_error error = SMALTI_NO_ERROR;
+		smalti_batch_await_room(server->batch); /* whose turn it is then */
 		struct smalti_serve_image *image = take_image(server);
 		if (image && submit_image(image, &error) < 0)
 			on_done(image, -1, &error);

@@ -8,6 +8,7 @@ struct smalti_serve_client {
 	char name[64];
 	struct smalti_serve_waiting *first;
 	int64_t images;        /* of those that wait */
+	int64_t turn;          /* of its last image */
 	double allowed, since; /* requests that it may make at that moment */
 };
 
@@ -42,7 +43,8 @@ static void forget_idle(struct smalti_serve_queue *queue, double now)
 	while (*at) {
 		struct smalti_serve_client *client = *at;
 		allow(queue, client, now);
-		if (client->first || client->allowed < (double)queue->limits.rate) {
+		if (client->first || client->turn > queue->turn ||
+		    client->allowed < (double)queue->limits.rate) {
 			at = &client->next;
 			continue;
 		}
@@ -158,11 +160,17 @@ struct smalti_serve_waiting *smalti_serve_queue_take(struct smalti_serve_queue *
 	waiting->client = NULL;
 	waiting->images--;
 	waiting->taken++;
+	waiting->turn = client->turn = smalti_max(client->turn, queue->turn) + 1;
 	client->images--;
 	queue->waiting--;
 	if (waiting->images)
 		append(client, waiting);
 	return waiting;
+}
+
+void smalti_serve_queue_done(struct smalti_serve_queue *queue, int64_t turn)
+{
+	queue->turn = smalti_max(queue->turn, turn);
 }
 
 bool smalti_serve_queue_leave(struct smalti_serve_queue *queue, struct smalti_serve_waiting *waiting)

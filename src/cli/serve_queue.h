@@ -4,7 +4,8 @@
 #include "base/base.h"
 
 /* Requests that wait, of clients that take turns image by image, as a client's own requests do: who asks for
- * much waits for himself. The caller's mutex guards all of it. */
+ * much waits for himself. An image's turn is one behind the client's last, so that among those in work, too,
+ * the first of a client goes before the tenth of another. The caller's mutex guards all of it. */
 
 struct smalti_serve_client;
 
@@ -14,6 +15,7 @@ struct smalti_serve_waiting {
 	struct smalti_serve_client *client; /* NULL: it does not wait */
 	int64_t images;                     /* left, of those that it waits for */
 	int64_t taken;
+	int64_t turn; /* of the image that was taken last */
 };
 
 struct smalti_serve_limits {
@@ -35,6 +37,7 @@ struct smalti_serve_queue {
 	pthread_cond_t any;                  /* told when somebody waits */
 	struct smalti_serve_client *clients; /* whose turn is next stands first */
 	int64_t waiting, client_count;
+	int64_t turn; /* the latest of an image that is done */
 };
 
 void smalti_serve_queue_open(struct smalti_serve_queue *queue, const struct smalti_serve_limits *limits);
@@ -46,6 +49,8 @@ enum smalti_serve_admission smalti_serve_queue_put(struct smalti_serve_queue *qu
 						   double now, struct smalti_serve_waiting *waiting);
 /* The request whose turn it is, for one image; NULL: there is none. It has left when no image is left. */
 struct smalti_serve_waiting *smalti_serve_queue_take(struct smalti_serve_queue *queue);
+/* An image of that turn is done. */
+void smalti_serve_queue_done(struct smalti_serve_queue *queue, int64_t turn);
 /* Whether it waited: it does not any more. */
 bool smalti_serve_queue_leave(struct smalti_serve_queue *queue, struct smalti_serve_waiting *waiting);
 /* One of which nothing was taken; NULL: there is none. */
