@@ -7,6 +7,7 @@
 
 tests=$(realpath "$(dirname "$0")")
 cd "$work"
+: >said
 "$SMALTI" serve --listen 127.0.0.1:0 --cpus 2 --max-images 100 --max-waiting 500 --max-waiting-of-client 100 >said 2>err &
 server=$!
 trap 'kill -9 $server 2>/dev/null || true; rm -rf "$work"' EXIT

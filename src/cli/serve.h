@@ -60,7 +60,7 @@ bool smalti_serve_is_local_origin(const char *origin);
 void smalti_serve_address_name(const struct sockaddr *address, char name[INET6_ADDRSTRLEN]);
 
 /* serve_metrics.c: what is counted, for Prometheus. */
-enum { SMALTI_SERVE_BUCKETS = 12, SMALTI_SERVE_STATUSES = 17 };
+enum { SMALTI_SERVE_BUCKETS = 12, SMALTI_SERVE_STATUSES = 16 };
 struct smalti_serve_metrics {
 	int64_t answers[SMALTI_SERVE_STATUSES]; /* by status, in the order of a table */
 	int64_t made, failed, dropped;          /* images; dropped: nobody waited for them any more */
