@@ -11,6 +11,7 @@ import os
 import random
 import re
 import resource
+import signal
 import socket
 import struct
 import sys
@@ -255,12 +256,26 @@ def soak():
     check(f"memory grew by {grown:.0f} MB", grown < 100)
 
 
+def what_has_begun_is_finished():
+    """SIGTERM: the images of a request of which some are in work are all made, those that wait are refused at once."""
+    begun = ask("127.0.0.2", n=30, size="64x64")
+    until("images in work", lambda: metric("smalti_images_active") > 0)
+    waiting = [ask(f"127.0.1.{i}", n=2, size="64x64") for i in range(100)]
+    until("the queue", lambda: metric("smalti_images_waiting") > 20)
+    os.kill(PID, signal.SIGTERM)
+    status, body = answer(begun)
+    check("what had begun", status == 200 and len(json.loads(body)["data"]) == 30)
+    statuses = [answer(one)[0] for one in waiting]
+    check(f"what waited: {statuses}", 503 in statuses and set(statuses) <= {200, 503})
+
+
 def main():
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     who_goes_leaves_the_queue()
     one_image_does_not_wait_for_many()
     soak()
+    what_has_begun_is_finished()
 
 
 main()

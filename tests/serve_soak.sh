@@ -18,5 +18,4 @@ done
 seconds=15
 [ -z "${SMALTI_TEST_FULL:-}" ] || seconds=600
 python3 "$tests/serve_soak.py" "$(sed 's/.*://' said)" $server $seconds || fail "$(cat err)"
-kill -TERM $server
 wait $server || fail "status $?: $(cat err)"

@@ -246,13 +246,11 @@ static void serve(struct smalti_server *server)
 	}
 }
 
-/* Finishes the images in progress, and wakes those who wait: it closes. */
+/* Finishes the requests in work; those that wait are refused meanwhile. */
 static void finish(struct smalti_server *server)
 {
 	pthread_mutex_lock(&server->mutex);
-	server->closing = true;
 	smalti_serve_wake_workers(server);
-	smalti_serve_jobs_refuse(server);
 	pthread_mutex_unlock(&server->mutex);
 	pthread_join(server->submitter, NULL);
 	smalti_batch_wait(server->batch);

@@ -150,7 +150,7 @@ void smalti_serve_job_release(struct smalti_serve_job *job);
 void smalti_serve_job_drop(struct smalti_serve_job *job);
 /* A stream's line that means nothing. */
 void smalti_serve_job_comment(struct smalti_serve_job *job);
-/* The server closes: ends those that wait and have not begun. */
+/* From here on the server is closing: ends those that wait and have not begun. */
 void smalti_serve_jobs_refuse(struct smalti_server *server);
 /* @} */
 /* Whether nobody waits for an image any more. */

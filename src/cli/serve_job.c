@@ -148,6 +148,7 @@ void smalti_serve_jobs_refuse(struct smalti_server *server)
 {
 	struct smalti_error closing = SMALTI_NO_ERROR;
 	smalti_fail(&closing, SMALTI_ECANCELLED, "the server is closing");
+	server->closing = true;
 	for (struct smalti_serve_waiting *next; (next = smalti_serve_queue_untouched(&server->queue));) {
 		struct smalti_serve_job *job = (struct smalti_serve_job *)(void *)next;
 		job->references++;

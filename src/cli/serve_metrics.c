@@ -5,8 +5,8 @@
 #include "cli/serve.h"
 #include "rt/recent.h"
 
-static const unsigned statuses[SMALTI_SERVE_STATUSES] = {200, 400, 401, 403, 404, 405, 406, 411, 413,
-							 414, 415, 429, 431, 500, 503, 505};
+static const unsigned statuses[SMALTI_SERVE_STATUSES] = {200, 400, 401, 403, 404, 405, 406, 411,
+							 413, 414, 415, 429, 431, 500, 503, 505};
 static const double bounds[SMALTI_SERVE_BUCKETS] = {0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800};
 
 void smalti_serve_metrics_answer(struct smalti_serve_metrics *metrics, unsigned status)
