@@ -161,13 +161,16 @@ void *smalti_serve_submit(void *server);
 /* serve_peers.c: the connections. A request that does not come to its end is closed some seconds after its
  * beginning, and so is an answer that is not taken; who has gone is noticed; there is always room for one
  * more. */
-enum { SMALTI_SERVE_CONNECTIONS = 860 }; /* below the usual 1024 descriptors */
+enum {
+	SMALTI_SERVE_CONNECTIONS = 860, /* below the usual 1024 descriptors */
+	SMALTI_SERVE_SECONDS = 15,      /* for a request, and for an answer without images */
+	SMALTI_SERVE_IMAGE_SECONDS = 600
+};
 struct smalti_serve_peer {
 	struct smalti_serve_peer *next;
 	int socket;
 	char client[INET6_ADDRSTRLEN];
-	double deadline; /* of the request or of the answer; none while there is a job that has not ended */
-	bool reading;    /* the request is not complete */
+	double deadline; /* of the request or of the answer; none while it waits for images */
 	bool closing;
 	bool old; /* the request's HTTP is older than 1.1 */
 	bool probed;
@@ -178,8 +181,9 @@ void smalti_serve_peer_notify(void *server, struct MHD_Connection *connection, v
 			      enum MHD_ConnectionNotificationCode code);
 /* NULL without memory: it is being closed. */
 struct smalti_serve_peer *smalti_serve_peer_of(struct MHD_Connection *connection);
-/* With the server's mutex held: its request is complete and its answer is due; is over. @{ */
-void smalti_serve_peer_answers(struct smalti_serve_peer *peer);
+/* With the server's mutex held: what comes next is to be over in so many seconds; its answer has been sent.
+ * @{ */
+void smalti_serve_peer_expect(struct smalti_serve_peer *peer, int seconds);
 void smalti_serve_peer_completed(struct smalti_serve_peer *peer);
 /* @} */
 /* Until the server is over; a thread of its own. */

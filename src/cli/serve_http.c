@@ -380,7 +380,7 @@ static enum MHD_Result answer_exchange(struct smalti_server *server, struct MHD_
 {
 	if (!exchange->complete) {
 		HOLD_MUTEX(&server->mutex);
-		smalti_serve_peer_answers(smalti_serve_peer_of(connection));
+		smalti_serve_peer_expect(smalti_serve_peer_of(connection), SMALTI_SERVE_SECONDS);
 		exchange->complete = true;
 	}
 	if (exchange->refusal.status)

@@ -131,7 +131,7 @@ static void end(struct smalti_serve_job *job, const struct smalti_error *error)
 	}
 	smalti_serve_metrics_request(&server->metrics, smalti_now() - job->began);
 	if (job->peer)
-		smalti_serve_peer_answers(job->peer);
+		smalti_serve_peer_expect(job->peer, SMALTI_SERVE_IMAGE_SECONDS);
 	wake(job);
 }
 

@@ -15,8 +15,13 @@ static void close_peer(struct smalti_serve_peer *peer)
 	peer->closing = true;
 }
 
-/* Whether there may be one more of a client, or with NULL of all: the one whose request is incomplete for
- * longest goes for it. */
+static bool waits_for_images(const struct smalti_serve_peer *peer)
+{
+	return peer->job && !peer->job->ended;
+}
+
+/* Whether there may be one more of a client, or with NULL of all: the one whose deadline is next goes for it,
+ * unless it waits for images. */
 static bool make_room(struct smalti_server *server, const char *client, int most)
 {
 	struct smalti_serve_peer *oldest = NULL;
@@ -25,7 +30,8 @@ static bool make_room(struct smalti_server *server, const char *client, int most
 		if (client && strcmp(peer->client, client) != 0)
 			continue;
 		count++;
-		if (peer->reading && !peer->closing && (!oldest || peer->deadline < oldest->deadline))
+		if (!waits_for_images(peer) && !peer->closing &&
+		    (!oldest || peer->deadline < oldest->deadline))
 			oldest = peer;
 	}
 	if (count < most)
@@ -35,19 +41,9 @@ static bool make_room(struct smalti_server *server, const char *client, int most
 	return oldest;
 }
 
-/* A new request may begin. */
-static void expect_request(struct smalti_serve_peer *peer)
+void smalti_serve_peer_expect(struct smalti_serve_peer *peer, int seconds)
 {
-	enum { SECONDS = 15 };
-	peer->reading = true;
-	peer->deadline = smalti_now() + SECONDS;
-}
-
-void smalti_serve_peer_answers(struct smalti_serve_peer *peer)
-{
-	enum { SECONDS = 600 };
-	peer->reading = false;
-	peer->deadline = smalti_now() + SECONDS;
+	peer->deadline = smalti_now() + seconds;
 }
 
 static void begin(struct smalti_server *server, struct MHD_Connection *connection, void **context)
@@ -63,7 +59,7 @@ static void begin(struct smalti_server *server, struct MHD_Connection *connectio
 	smalti_serve_address_name(
 	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr,
 	    peer->client);
-	expect_request(peer);
+	smalti_serve_peer_expect(peer, SMALTI_SERVE_SECONDS);
 	if (!make_room(server, peer->client, MOST_OF_CLIENT) ||
 	    !make_room(server, NULL, SMALTI_SERVE_CONNECTIONS))
 		close_peer(peer);
@@ -101,7 +97,7 @@ void smalti_serve_peer_completed(struct smalti_serve_peer *peer)
 	struct smalti_serve_job *job = peer->job;
 	peer->job = NULL;
 	peer->probed = false;
-	expect_request(peer);
+	smalti_serve_peer_expect(peer, SMALTI_SERVE_SECONDS);
 	if (!job)
 		return;
 	job->connection = NULL;
@@ -147,7 +143,7 @@ static bool look_at_all(struct smalti_server *server)
 	if (smalti_signals_caught() && !server->closing)
 		smalti_serve_jobs_refuse(server);
 	for (struct smalti_serve_peer *peer = server->peers; peer; peer = peer->next) {
-		if (peer->job && !peer->job->ended) {
+		if (waits_for_images(peer)) {
 			if (is_gone(peer))
 				smalti_serve_job_drop(peer->job);
 		} else if (peer->deadline < now && !peer->closing) {
