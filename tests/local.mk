@@ -145,6 +145,7 @@ dist_check_SCRIPTS += tests/random_lines.sh
 dist_check_SCRIPTS += tests/readme.sh
 dist_check_SCRIPTS += tests/report.sh
 dist_check_SCRIPTS += tests/serve.sh
+dist_check_SCRIPTS += tests/serve_soak.sh
 dist_check_SCRIPTS += tests/reproducible.sh
 dist_check_SCRIPTS += tests/schedule.sh
 dist_check_SCRIPTS += tests/signals.sh
@@ -250,7 +251,9 @@ noinst_PROGRAMS += tests/fuzz/fuzz_spiece
 noinst_PROGRAMS += tests/fuzz/fuzz_tokenizer
 endif
 
-EXTRA_DIST += tests/command.sh tests/device_images.sh tests/ranks.sh tests/store.sh tests/features_h5py.py tests/examples.py tests/features_python.py tests/python_package.py tests/browser.py tests/parquet_to_jsonl.py tests/lsan.supp tests/data tests/fuzz/corpus tests/installed.sh
+EXTRA_DIST += tests/command.sh tests/device_images.sh tests/ranks.sh tests/store.sh tests/examples.py tests/features_h5py.py \
+	tests/features_python.py tests/python_package.py tests/browser.py tests/serve_soak.py tests/parquet_to_jsonl.py tests/lsan.supp \
+	tests/data tests/fuzz/corpus tests/installed.sh
 
 installcheck-local:
 	PKG_CONFIG_PATH="$(pkgconfigdir)" CC='$(CC)' CXX='$(CXX)' \

@@ -34,12 +34,12 @@ stop() {
     wait $server 2>/dev/null || status=$?
 }
 
-# get STATUS PATH OPTION...: the answer is in $work/answer.
+# get STATUS PATH OPTION...: the answer is in $work/answer; a pattern can stand for the status.
 get() {
     local wanted=$1 path=$2 got
     shift 2
     got=$(curl -sS -o answer -w '%{http_code}' "$@" "$url$path")
-    [ "$got" = "$wanted" ] || fail "$path $*: $got instead of $wanted: $(head -c 500 answer)"
+    [[ $got =~ ^$wanted$ ]] || fail "$path $*: $got instead of $wanted: $(head -c 500 answer)"
 }
 
 # ask STATUS BODY OPTION...: posts it.
@@ -107,8 +107,49 @@ get 200 /v1/models && says '"id":"tesserae"'
 get 200 /v1/activity && says '"workers":["CPU 0","CPU 1"]'
 get 200 / -I
 grep -qi '^content-type: text/html' answer || fail "the page's head"
+# What the HTTP library answers by itself is counted, too.
+get 414 "/$(head -c 40000 /dev/zero | tr '\0' a)"
+get 431 /health -H "X: $(head -c 40000 /dev/zero | tr '\0' a)"
+counts 'smalti_http_responses_total{code="414"} 1'
+counts 'smalti_http_responses_total{code="431"} 1'
 counts 'smalti_images_total 5'
 counts 'smalti_http_responses_total{code="404"} 2'
+
+# Without a token a page of another site gets nothing, whatever its name leads to: each path, by name and by origin.
+for path in / /health /metrics /v1/models /v1/activity /v1/images/generations /none; do
+    for header in 'Host: evil.example:8000' 'Host: localhost.evil.example' 'Host:' 'Host: 10.1.2.3' 'Origin: http://evil.example' 'Origin: null'; do
+        get '40[03]' "$path" -H "$header"
+    done
+done
+ask 403 '{"prompt":"a",'"$small}" -H 'Host: evil.example:8000' && says 'localhost'
+for header in 'Host: LOCALHOST:1' 'Host: 127.9.9.9' 'Host: [::1]:8000' 'Origin: http://localhost:3000'; do get 200 /metrics -H "$header"; done
+
+# send STATUS TEXT: the status of all answers to these bytes, which the client's half of the connection ends behind.
+send() {
+    python3 - "$url" "$1" "$2" <<'END' || fail "$2"
+import re, socket, sys
+host, port = re.match("http://(.*):(.*)", sys.argv[1]).groups()
+with socket.create_connection((host, int(port)), timeout=60) as stream:
+    stream.sendall(sys.argv[3].encode().decode("unicode_escape").encode("latin1"))
+    stream.shutdown(socket.SHUT_WR)
+    answer = b"".join(iter(lambda: stream.recv(65536), b""))
+answer = re.sub(rb"^(HTTP/1.1 100 Continue\r\n\r\n)*", b"", answer)
+found = re.findall(rb"(?:^|\n)HTTP/1.1 (\d+)", answer)
+sys.exit(0 if set(found) == {sys.argv[2].encode()} else f"{found} instead of {sys.argv[2]}: {answer[:500]}")
+END
+}
+# What a proxy may read otherwise is refused, and what lies behind it is no request.
+post='POST /v1/images/generations HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
+behind='GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'
+for lengths in 'Content-Length: 5\r\nContent-Length: 6' 'Content-Length: 5\r\nContent-Length: 5' 'Content-Length: 4\r\nTransfer-Encoding: chunked' \
+    'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked' 'Transfer-Encoding: gzip, chunked' 'Transfer-Encoding: identity' \
+    'Content-Length : 5' 'Transfer-Encoding : chunked' 'Content-Length: 5, 5' 'Content-Length: +5' 'Content-Length: 5\r\nHost: localhost'; do
+    send 400 "$post$lengths\r\n\r\n12345$behind"
+done
+send 400 'POST /health HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'
+send 400 'GET /health HTTP/1.1\r\n\r\n'
+send 200 'GET /health HTTP/1.0\r\n\r\n'
+send 403 'GET /health HTTP/1.0\r\nHost: evil.example\r\n\r\n'
 
 # Forty at a time: none is lost, all are the same image.
 seq 120 | xargs -P 40 -I N curl -sS -o many-N.png -H 'Content-Type: application/json' -H 'Accept: image/png' \
@@ -140,13 +181,19 @@ if command -v chromium >/dev/null; then
         const image = document.querySelector("figure img"), caption = document.querySelector("figcaption").textContent;
         const legend = document.getElementById("legend");
         await until(() => legend.textContent.includes("matmul"));
+        set("count", 2); set("seed", 7);
+        document.getElementById("go").click();
+        await until(() => document.querySelectorAll("figure").length === 3);
+        await until(() => document.getElementById("state").textContent.startsWith("done"));
+        const captions = [...document.querySelectorAll("figcaption")].slice(0, 2).map(one => one.textContent).sort().join();
+        const fits = document.documentElement.scrollWidth <= document.documentElement.clientWidth;
         set("count", 11);
         document.getElementById("go").click();
         await until(() => document.getElementById("state").className);
         return [document.getElementById("model").textContent, image.naturalWidth + "x" + image.naturalHeight, caption,
-            legend.textContent.includes("matmul"), document.getElementById("state").textContent].join("|");
+            legend.textContent.includes("matmul"), captions, fits, document.getElementById("state").textContent].join("|");
     })()' ${SMALTI_TEST_SCREENSHOT:+"$SMALTI_TEST_SCREENSHOT"} >shown
-    grep -qxF 'tesserae|64x48|a red star (seed 18446744073709551615)|true|"n" is 11, but this server allows 10 at most' shown ||
+    grep -qxF 'tesserae|64x48|a red star (seed 18446744073709551615)|true|a red star (seed 7, image 1 of 2),a red star (seed 7, image 2 of 2)|true|"n" is 11, but this server allows 10 at most' shown ||
         fail "the page: $(cat shown)"
 fi
 
@@ -161,6 +208,9 @@ start --token-file token --max-waiting 6 --max-waiting-of-client 4 --max-images 
 [ "$(curl -sS "$url/health")" = '{"status":"ok"}' ] || fail "health after a kill"
 ask 401 '{"prompt":"a"}' && says 'Bearer'
 ask 401 '{"prompt":"a"}' -H 'Authorization: Bearer a secret toke' && says 'Bearer'
+ask 401 '{"prompt":"a"}' -H 'Authorization: Bearer A secret token' && says 'Bearer'
+for scheme in bearer BEARER 'Bearer '; do get 200 /v1/models -H "Authorization: $scheme a secret token"; done
+get 200 /v1/models -H 'Authorization: Bearer a secret token' -H 'Host: images.example' -H 'Origin: https://images.example'
 ask 200 '{"prompt":"a red star","seed":7,'"$small}" -H 'Authorization: Bearer a secret token' -H 'Accept: image/png'
 cmp answer one.png
 get 401 /metrics
@@ -185,6 +235,21 @@ if grep -qvE '^(200|429|503)$' codes; then fail "$(sort codes | uniq -c)"; fi
 grep -q 429 codes || fail "$(sort codes | uniq -c)"
 grep -q 200 codes || fail "what was in work was not finished: $(sort codes | uniq -c)"
 
+# One server for a port: not the kernel's lot decides which of two models answers.
+start
+refuse 1 'Address already in use' timeout 60 "$SMALTI" serve --cpus 2 --listen "127.0.0.1:$port"
+refuse 1 'Address already in use' timeout 60 "$SMALTI" serve --cpus 2 --listen "0.0.0.0:$port" --token-file token
+stop
+
+# What can never be is not to be asked for again: an image beyond the memory, and more images than may wait.
+start --memory-limit 300M --max-waiting-of-client 3
+ask 400 '{"prompt":"a","size":"1024x1024"}' -D head && says '300 MB are allowed'
+if grep -qi '^retry-after' head; then fail "an image that never fits: $(cat head)"; fi
+ask 400 '{"prompt":"a","n":4,'"$small}" && says '3 at most'
+get 200 '/v1/activity?from=1000000' && says '"next":0'
+stop
+
+refuse 2 '--trace' timeout 60 "$SMALTI" serve --trace trace.json # it would grow for as long as the server runs
 refuse 2 '--token-file' "$SMALTI" serve --listen 0.0.0.0:0
 refuse 2 '127.0.0.1:8000 or [::1]:8000' "$SMALTI" serve --listen nowhere
 refuse 2 'unexpected operand' "$SMALTI" serve now

@@ -10,7 +10,8 @@
 static const struct smalti_serve_options options = {.width = 1024,
 						    .height = 512,
 						    .steps = 50,
-						    .images = 4,
+						    .images = 5,
+						    .limits = {.waiting = 6, .of_client = 4},
 						    .request = {.images = 1, .steps = 20, .guidance = 4.5}};
 
 static int read_body(struct smalti_serve_request *request, const char *body, struct smalti_error *error)
@@ -34,6 +35,13 @@ static void requests_are_read(void)
 	    {"{\"prompt\":\"a\",\"width\":64,\"height\":32,\"guidance_scale\":0}", 64, 32, 1, 20, 0, false},
 	    {"{\"prompt\":\"a\",\"num_images_per_prompt\":3,\"model\":\"tesserae\"}", 0, 0, 3, 20, 4.5,
 	     false},
+	    {"{\"prompt\":\"a\",\n\t\"seed\":\n5,\r\n \"n\" :\n 2}", 0, 0, 2, 20, 4.5, false},
+	    {"{\"prompt\":\"a\",\"model\":\"\",\"size\":\"\",\"style\":null,\"partial_images\":0,"
+	     "\"output_compression\":100,\"input_fidelity\":null}",
+	     0, 0, 1, 20, 4.5, false},
+	    {"{\"prompt\":\"a\",\"style\":\"\",\"partial_images\":null,\"output_compression\":null,"
+	     "\"input_fidelity\":\"low\",\"model\":null,\"quality\":\"\",\"output_format\":\"\"}",
+	     0, 0, 1, 20, 4.5, false},
 	    {"{\"prompt\":\"a\",\"response_format\":\"b64_json\",\"quality\":\"auto\",\"output_format\":"
 	     "\"png\","
 	     "\"background\":\"opaque\",\"moderation\":\"low\"}",
@@ -75,6 +83,10 @@ static void wrong_requests_say_why(void)
 	    {"{\"prompt\":\"a\",\"size\":\"64x64\",\"width\":64}", SMALTI_EINVAL, "\"size\"", "exclude"},
 	    {"{\"prompt\":\"a\",\"model\":\"dall-e-3\"}", SMALTI_ENOENT, "dall-e-3", "tesserae"},
 	    {"{\"prompt\":\"a\",\"response_format\":\"url\"}", SMALTI_EUNSUPPORTED, "response_format", "url"},
+	    {"{\"prompt\":\"a\",\"style\":\"vivid\"}", SMALTI_EUNSUPPORTED, "style", "vivid"},
+	    {"{\"prompt\":\"a\",\"partial_images\":2}", SMALTI_EUNSUPPORTED, "partial_images", "2"},
+	    {"{\"prompt\":\"a\",\"output_compression\":50}", SMALTI_EUNSUPPORTED, "compression", "50"},
+	    {"{\"prompt\":\"a\",\"input_fidelity\":\"high\"}", SMALTI_EUNSUPPORTED, "fidelity", "high"},
 	    {"{\"prompt\":\"a\",\"stream\":1}", SMALTI_EFORMAT, "stream", "1"},
 	    {"{\"prompt\":\"\\ud800\"}", SMALTI_EFORMAT, "JSON", NULL},
 	};
@@ -87,23 +99,116 @@ static void wrong_requests_say_why(void)
 	}
 }
 
-/* Who asked for much waits behind who asked for little. */
+struct waiter {
+	const char *client;
+	int64_t images;
+};
+
+static void put_all(struct smalti_serve_queue *queue, struct smalti_serve_waiting *waiting,
+		    const struct waiter *waiters, int count)
+{
+	for (int i = 0; i < count; i++) {
+		waiting[i] = (struct smalti_serve_waiting){.images = waiters[i].images};
+		CHECK(smalti_serve_queue_put(queue, waiters[i].client, i, &waiting[i]) ==
+			  SMALTI_SERVE_ADMITTED,
+		      waiters[i].client);
+	}
+}
+
+static void models_have_names(void)
+{
+	static const char hash[] = "0123456789abcdef0123456789abcdef01234567";
+	static const char *const cases[][2] = {
+	    {"/a/models/tesserae", "tesserae"},
+	    {"tesserae", "tesserae"},
+	    {"/", ""},
+	    {"/hub/models--org--some-name/snapshots/%s", "org/some-name"},
+	    {"/hub/models--name/snapshots/%s", "name"},
+	    {"/hub/models--a--b/snapshots/%s/transformer", "transformer"},
+	    {"/models--a--b/snapshots", "snapshots"},
+	    {"/hub/mine/snapshots/%s", hash},
+	    {"snapshots/%s", hash},
+	    {"models--a--b/snapshots/%s", "a/b"},
+	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const char *place = strchr(cases[i][0], '%');
+		char path[200];
+		snprintf(path, sizeof(path), "%.*s%s%s", place ? (int)(place - cases[i][0]) : 200,
+			 cases[i][0], place ? hash : "", place ? place + 2 : "");
+		char *name = smalti_serve_model_name(path, &error);
+		CHECK(name && strcmp(name, cases[i][1]) == 0, path);
+		free(name);
+	}
+}
+
+/* Image by image: who asked for much waits behind who asked for little. */
 static void clients_take_turns(void)
 {
-	static const char *const clients[] = {"a", "a", "a", "b", "c", "c"};
-	static const int order[] = {0, 3, 4, 1, 5, 2};
-	struct smalti_serve_waiting waiting[COUNT(clients)];
+	static const struct waiter waiters[] = {{"a", 4}, {"a", 1}, {"b", 1}, {"c", 2}, {"c", 1}};
+	static const struct {
+		int request;
+		int64_t turn;
+	} order[] = {{0, 1}, {2, 1}, {3, 1}, {1, 2}, {4, 2}, {0, 3}, {3, 3}, {0, 4}, {0, 5}};
+	struct smalti_serve_waiting waiting[COUNT(waiters)], late = {.images = 1};
 	struct smalti_serve_queue queue;
 	smalti_serve_queue_open(&queue, &(struct smalti_serve_limits){.waiting = 100, .of_client = 100});
-	for (int i = 0; i < COUNT(clients); i++) {
-		waiting[i] = (struct smalti_serve_waiting){.images = i + 1};
-		CHECK(smalti_serve_queue_put(&queue, clients[i], i, &waiting[i]) == SMALTI_SERVE_ADMITTED,
-		      clients[i]);
+	put_all(&queue, waiting, waiters, COUNT(waiters));
+	CHECK(queue.waiting == 9 && smalti_serve_queue_untouched(&queue) == &waiting[0], "images");
+	for (int i = 0; i < COUNT(order); i++) {
+		const struct smalti_serve_waiting *taken = smalti_serve_queue_take(&queue);
+		const int request = order[i].request;
+		CHECK(taken == &waiting[request] && taken->turn == order[i].turn, "an image");
+		CHECK(taken->taken + taken->images == waiters[request].images, "of so many");
+		CHECK(!taken->client == !taken->images, "it leaves with its last image");
 	}
-	CHECK(smalti_serve_queue_waiting(&queue) == 21, "images");
-	for (int i = 0; i < COUNT(clients); i++)
-		CHECK(smalti_serve_queue_take(&queue) == &waiting[order[i]], clients[order[i]]);
-	CHECK(smalti_serve_queue_take(&queue) == NULL && smalti_serve_queue_waiting(&queue) == 0, "empty");
+	CHECK(!smalti_serve_queue_take(&queue) && queue.waiting == 0, "empty");
+	CHECK(!smalti_serve_queue_untouched(&queue), "nothing has not begun");
+	smalti_serve_queue_done(&queue, 2);
+	smalti_serve_queue_done(&queue, 1);
+	CHECK(smalti_serve_queue_put(&queue, "b", 9, &late) == SMALTI_SERVE_ADMITTED, "one more");
+	CHECK(smalti_serve_queue_take(&queue)->turn == 3, "it goes before the last two, not before all");
+	smalti_serve_queue_close(&queue);
+}
+
+/* Those whose clients are gone make room at once. */
+static void who_leaves_does_not_wait(void)
+{
+	static const struct waiter waiters[] = {{"a", 4}, {"a", 3}, {"b", 3}};
+	struct smalti_serve_waiting waiting[COUNT(waiters)], late = {.images = 4};
+	struct smalti_serve_queue queue;
+	smalti_serve_queue_open(&queue, &(struct smalti_serve_limits){.waiting = 10, .of_client = 7});
+	put_all(&queue, waiting, waiters, COUNT(waiters));
+	CHECK(smalti_serve_queue_put(&queue, "a", 5, &late) == SMALTI_SERVE_TOO_MANY, "a has enough");
+	CHECK(smalti_serve_queue_put(&queue, "c", 5, &late) == SMALTI_SERVE_FULL, "it is full");
+	CHECK(smalti_serve_queue_take(&queue) == &waiting[0], "one image of the first");
+	CHECK(smalti_serve_queue_leave(&queue, &waiting[0]), "the rest of it");
+	CHECK(!smalti_serve_queue_leave(&queue, &waiting[0]), "once");
+	CHECK(smalti_serve_queue_put(&queue, "a", 5, &late) == SMALTI_SERVE_ADMITTED, "there is room");
+	CHECK(smalti_serve_queue_leave(&queue, &waiting[1]) && smalti_serve_queue_leave(&queue, &late), "a");
+	for (int i = 0; i < 3; i++)
+		CHECK(smalti_serve_queue_take(&queue) == &waiting[2], "those of b");
+	CHECK(!smalti_serve_queue_take(&queue) && queue.waiting == 0, "empty");
+	smalti_serve_queue_close(&queue);
+}
+
+/* With more addresses than are remembered nobody is turned away, and who has asked for most is remembered. */
+static void strangers_are_forgotten_first(void)
+{
+	enum { STRANGERS = 10000 };
+	struct smalti_serve_queue queue;
+	smalti_serve_queue_open(&queue,
+				&(struct smalti_serve_limits){.waiting = 6, .of_client = 3, .rate = 2});
+	for (int i = 0; i < STRANGERS + 2; i++) {
+		char name[32];
+		struct smalti_serve_waiting waiting = {.images = 1};
+		snprintf(name, sizeof(name), i < 2 ? "greedy" : "%d", i);
+		CHECK(smalti_serve_queue_put(&queue, name, 0, &waiting) == SMALTI_SERVE_ADMITTED, name);
+		CHECK(smalti_serve_queue_take(&queue) == &waiting, name);
+	}
+	struct smalti_serve_waiting waiting = {.images = 1};
+	CHECK(queue.client_count < STRANGERS, "memory is bounded");
+	CHECK(smalti_serve_queue_put(&queue, "greedy", 0, &waiting) == SMALTI_SERVE_TOO_FAST, "greedy");
 	smalti_serve_queue_close(&queue);
 }
 
@@ -133,8 +238,11 @@ static void limits_hold(void)
 			  cases[i].admission,
 		      what);
 	}
-	for (int i = 0; i < 3; i++)
-		CHECK(smalti_serve_queue_take(&queue), "what was admitted");
+	for (int i = 0; i < 6; i++) {
+		const struct smalti_serve_waiting *taken = smalti_serve_queue_take(&queue);
+		CHECK(taken, "what was admitted");
+		smalti_serve_queue_done(&queue, taken->turn);
+	}
 	CHECK(smalti_serve_queue_put(&queue, "d", 1000, &waiting[0]) == SMALTI_SERVE_ADMITTED, "room again");
 	CHECK(queue.client_count == 1, "clients without anything to remember are forgotten");
 	CHECK(smalti_serve_queue_take(&queue) == &waiting[0], "d");
@@ -180,6 +288,90 @@ static void addresses_are_read(void)
 	}
 }
 
+/* A name that a foreign site can have lead here is not of this machine. */
+static void names_of_this_machine_are_known(void)
+{
+	static const struct {
+		const char *text;
+		bool local;
+	} hosts[] =
+	    {
+		{"localhost", true},
+		{"LocalHost:8000", true},
+		{"localhost:", true},
+		{"127.0.0.1", true},
+		{"127.1.2.3:65535", true},
+		{"[::1]", true},
+		{"[::1]:8000", true},
+		{"[0:0:0:0:0:0:0:1]:1", true},
+		{"", false},
+		{":8000", false},
+		{"evil.example", false},
+		{"evil.example:8000", false},
+		{"localhost.evil.example", false},
+		{"127.0.0.1.evil.example", false},
+		{"evil.example:127.0.0.1", false},
+		{"localhost:8000.evil.example", false},
+		{"localhost@evil.example", false},
+		{"evil.example#localhost", false},
+		{"128.0.0.1", false},
+		{"10.0.0.1:8000", false},
+		{"0.0.0.0", false},
+		{"127.0.0.256", false},
+		{"127.0.0.1 ", false},
+		{"127.0.0.1,evil.example", false},
+		{"2130706433", false},
+		{"[", false},
+		{"[]", false},
+		{"[::]:8000", false},
+		{"[::1", false},
+		{"[::1]8000", false},
+		{"[::1].evil.example", false},
+		{"[fe80::1]", false},
+		{"::1", false},
+		{"[::1%lo]", false},
+		{"[0000000000000000000000000000000000000000000000000000000000000000::1]", false},
+		{"localhostlocalhostlocalhostlocalhostlocalhostlocalhostlocalhost", false},
+	    },
+	  origins[] = {
+	      {"http://localhost:3000", true},
+	      {"HTTPS://127.0.0.1", true},
+	      {"http://[::1]:8000", true},
+	      {"http://evil.example", false},
+	      {"http://localhost.evil.example", false},
+	      {"http://localhost:8000/", false},
+	      {"http://localhost http://evil.example", false},
+	      {"ftp://localhost", false},
+	      {"localhost", false},
+	      {"null", false},
+	      {"", false},
+	  };
+	for (int i = 0; i < COUNT(hosts); i++)
+		CHECK(smalti_serve_is_local(hosts[i].text) == hosts[i].local, hosts[i].text);
+	for (int i = 0; i < COUNT(origins); i++)
+		CHECK(smalti_serve_is_local_origin(origins[i].text) == origins[i].local, origins[i].text);
+}
+
+/* One person has as many IPv6 addresses as he likes, of one network. */
+static void a_network_is_one_client(void)
+{
+	static const struct {
+		const char *address, *name;
+	} cases[] = {{"[2001:db8:1:2::3]:1", "2001:db8:1:2::"},
+		     {"[2001:db8:1:2:ffff:ffff:ffff:ffff]:2", "2001:db8:1:2::"},
+		     {"[2001:db8:1:3::3]:1", "2001:db8:1:3::"},
+		     {"10.1.2.3:4", "10.1.2.3"}};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_serve_address address;
+		struct smalti_error error = SMALTI_NO_ERROR;
+		char name[INET6_ADDRSTRLEN];
+		SUCCEEDS(smalti_serve_address_read(&address, cases[i].address, &error), &error,
+			 cases[i].address);
+		smalti_serve_address_name(&address.any, name);
+		CHECK(strcmp(name, cases[i].name) == 0, cases[i].address);
+	}
+}
+
 /* Those of RFC 4648. */
 static void base64_is_as_the_standard_says(void)
 {
@@ -209,23 +401,37 @@ static void recent_tasks_are_kept(void)
 	      NULL, NULL);
 	error = (struct smalti_error)SMALTI_NO_ERROR;
 	SUCCEEDS(smalti_recent_keep(&session, 4, &error), &error, "recent tasks");
-	CHECK(smalti_recent_read(session.recent, 0, 8, tasks) == 0, "none");
+	static const struct {
+		int64_t from, most, count, first, next;
+	} cases[] = {
+	    {0, 8, 4, 2, 6}, {3, 2, 2, 3, 5}, {6, 8, 0, 0, 6}, {INT64_MAX, 8, 4, 2, 6}, {7, 8, 4, 2, 6}};
+	int64_t from = 1000000;
+	CHECK(smalti_recent_read(session.recent, &from, 8, tasks) == 0 && from == 0, "none");
 	for (int i = 0; i < 6; i++)
 		smalti_recent_add(session.recent, i % 2, "matmul", "image 1", 0.5);
-	CHECK(smalti_recent_read(session.recent, 0, 8, tasks) == 4 && tasks[0].number == 2, "the last four");
+	for (int i = 0; i < COUNT(cases); i++) {
+		from = cases[i].from;
+		const int64_t count = smalti_recent_read(session.recent, &from, cases[i].most, tasks);
+		CHECK(count == cases[i].count && from == cases[i].next, "how many there are");
+		CHECK(!count || tasks[0].number == cases[i].first, "the first one");
+	}
+	from = 0;
+	smalti_recent_read(session.recent, &from, 8, tasks);
 	CHECK(tasks[3].worker == 1 && tasks[3].ended - tasks[3].began == 0.5, "the last one");
-	CHECK(smalti_recent_read(session.recent, 3, 2, tasks) == 2 && tasks[0].number == 3, "two of them");
-	CHECK(smalti_recent_read(session.recent, 6, 8, tasks) == 0, "no news");
-	CHECK(smalti_recent_read(session.recent, INT64_MAX, 8, tasks) == 0, "no news for long");
 	smalti_recent_free(session.recent);
 }
 
 static const struct test tests[] = {
     {"requests are read", requests_are_read},
     {"wrong requests say why", wrong_requests_say_why},
+    {"models have names", models_have_names},
     {"clients take turns", clients_take_turns},
+    {"who leaves does not wait", who_leaves_does_not_wait},
+    {"strangers are forgotten first", strangers_are_forgotten_first},
     {"limits hold", limits_hold},
     {"addresses are read", addresses_are_read},
+    {"a network is one client", a_network_is_one_client},
+    {"names of this machine are known", names_of_this_machine_are_known},
     {"base64 is as the standard says", base64_is_as_the_standard_says},
     {"recent tasks are kept", recent_tasks_are_kept},
 };

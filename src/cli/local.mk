@@ -32,10 +32,12 @@ libcli_la_SOURCES = \
 	src/cli/retrieve_queries.c src/cli/retrieve_queries.h \
 	src/cli/serve.c src/cli/serve.h \
 	src/cli/serve_answer.c \
+	src/cli/serve_head.c \
 	src/cli/serve_http.c \
 	src/cli/serve_job.c \
 	src/cli/serve_listen.c \
 	src/cli/serve_metrics.c \
+	src/cli/serve_peers.c \
 	src/cli/serve_queue.c src/cli/serve_queue.h \
 	src/cli/serve_request.c \
 	src/cli/signals.c src/cli/signals.h \

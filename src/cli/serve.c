@@ -52,7 +52,6 @@ static const struct smalti_option rows[] = {
     SMALTI_SESSION_ROWS(TYPE),
     SMALTI_TOKEN_SHARES_ROW(TYPE, request.shares),
     SMALTI_STRATEGY_ROW(TYPE, request.strategy),
-    SMALTI_TRACE_ROW(TYPE),
 };
 
 static const struct smalti_serve_options defaults = {
@@ -125,15 +124,36 @@ static int open_address(struct smalti_server *server, struct smalti_serve_addres
 			   options->listen);
 }
 
-/* The last name in the path of the model's directory. */
+/* The last name in `path` up to `end`. */
+static const char *last_name(const char *path, const char *end)
+{
+	while (end > path && end[-1] != '/')
+		end--;
+	return end;
+}
+
+char *smalti_serve_model_name(const char *path, struct smalti_error *error)
+{
+	static const char snapshots[] = "snapshots/", models[] = "models--";
+	const char *name = last_name(path, path + strlen(path));
+	const char *above = name > path ? last_name(path, name - 1) : name;
+	const char *hub = above > path ? last_name(path, above - 1) : above;
+	if (strncmp(above, snapshots, strlen(snapshots)) != 0 || strncmp(hub, models, strlen(models)) != 0)
+		return smalti_format(error, "%s", name);
+	hub += strlen(models);
+	char *text = smalti_format(error, "%.*s", (int)(above - 1 - hub), hub);
+	for (char *dashes; text && (dashes = strstr(text, "--"));) {
+		*dashes = '/';
+		memmove(dashes + 1, dashes + 2, strlen(dashes + 2) + 1);
+	}
+	return text;
+}
+
 static char *name_model(const struct smalti_serve_options *options, struct smalti_error *error)
 {
 	const char *path = options->model.directory ? options->model.directory : smalti_embedded_model(error);
 	char *whole = path ? realpath(path, NULL) : NULL;
-	if (!whole)
-		return NULL;
-	const char *slash = strrchr(whole, '/');
-	char *name = smalti_format(error, "%s", slash ? slash + 1 : whole);
+	char *name = whole ? smalti_serve_model_name(whole, error) : NULL;
 	free(whole);
 	return name;
 }
@@ -157,6 +177,15 @@ static int open_model(struct smalti_server *server, struct smalti_error *error)
 	return 0;
 }
 
+static void end_http(struct smalti_server *server)
+{
+	smalti_serve_close_http(server);
+	pthread_mutex_lock(&server->mutex);
+	server->over = true;
+	pthread_mutex_unlock(&server->mutex);
+	pthread_join(server->watcher, NULL);
+}
+
 /* Threads that never receive a signal: the main thread does. */
 static int start_threads(struct smalti_server *server, const struct smalti_serve_address *address,
 			 struct smalti_error *error)
@@ -165,8 +194,12 @@ static int start_threads(struct smalti_server *server, const struct smalti_serve
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int status = smalti_serve_open_http(server, address, error);
-	if (status == 0 && pthread_create(&server->submitter, NULL, smalti_serve_submit, server) != 0) {
+	if (status == 0 && pthread_create(&server->watcher, NULL, smalti_serve_watch, server) != 0) {
 		MHD_stop_daemon(server->daemon);
+		status = smalti_fail(error, SMALTI_ENOMEM, "no thread can be started");
+	}
+	if (status == 0 && pthread_create(&server->submitter, NULL, smalti_serve_submit, server) != 0) {
+		end_http(server);
 		status = smalti_fail(error, SMALTI_ENOMEM, "no thread can be started");
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -213,20 +246,15 @@ static void serve(struct smalti_server *server)
 	}
 }
 
-/* Finishes the images in progress, and wakes those who wait: it closes. */
+/* Finishes the requests in work; those that wait are refused meanwhile. */
 static void finish(struct smalti_server *server)
 {
-	struct smalti_error closing = SMALTI_NO_ERROR;
-	smalti_fail(&closing, SMALTI_ECANCELLED, "the server is closing");
 	pthread_mutex_lock(&server->mutex);
-	server->closing = true;
 	smalti_serve_wake_workers(server);
 	pthread_mutex_unlock(&server->mutex);
-	for (struct smalti_serve_waiting *next; (next = smalti_serve_queue_take(&server->queue));)
-		smalti_serve_job_fail((struct smalti_serve_job *)(void *)next, &closing);
 	pthread_join(server->submitter, NULL);
 	smalti_batch_wait(server->batch);
-	smalti_serve_close_http(server);
+	end_http(server);
 	smalti_signals_second(NULL, NULL);
 }
 

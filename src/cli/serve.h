@@ -23,6 +23,10 @@ struct smalti_serve_options {
 
 enum smalti_exit smalti_serve_run(void *options, int count, char **operands);
 
+/* What requests call the model in a directory: its last name; in a snapshot of Hugging Face's cache, whose
+ * name is a hash, that of the model ("org/name"). */
+char *smalti_serve_model_name(const char *path, struct smalti_error *error);
+
 /* serve_request.c: a body of POST /v1/images/generations. */
 struct smalti_serve_request {
 	struct smalti_prompt_line line; /* its texts */
@@ -46,11 +50,17 @@ struct smalti_serve_address {
 };
 int smalti_serve_address_read(struct smalti_serve_address *address, const char *text,
 			      struct smalti_error *error);
-/* "127.0.0.1" of a peer. */
+/* Whether a name, with a port behind it or none, can be of this machine alone: "localhost", 127.x.x.x or
+ * [::1], whatever a name server says. */
+bool smalti_serve_is_local(const char *authority);
+/* Whether that is so of the name in an Origin: "http://localhost:8000". */
+bool smalti_serve_is_local_origin(const char *origin);
+/* What a peer is known by: "127.0.0.1", or an IPv6 network of 64 bits, where one has as many addresses as he
+ * likes. */
 void smalti_serve_address_name(const struct sockaddr *address, char name[INET6_ADDRSTRLEN]);
 
 /* serve_metrics.c: what is counted, for Prometheus. */
-enum { SMALTI_SERVE_BUCKETS = 12, SMALTI_SERVE_STATUSES = 12 };
+enum { SMALTI_SERVE_BUCKETS = 12, SMALTI_SERVE_STATUSES = 16 };
 struct smalti_serve_metrics {
 	int64_t answers[SMALTI_SERVE_STATUSES]; /* by status, in the order of a table */
 	int64_t made, failed, dropped;          /* images; dropped: nobody waited for them any more */
@@ -61,6 +71,18 @@ void smalti_serve_metrics_answer(struct smalti_serve_metrics *metrics, unsigned 
 void smalti_serve_metrics_request(struct smalti_serve_metrics *metrics, double seconds);
 
 struct smalti_serve_job;
+struct smalti_serve_peer;
+struct smalti_server;
+
+/* serve_head.c: what a request's head is refused for, before its body is read. */
+struct smalti_serve_refusal {
+	unsigned status; /* 0: nothing */
+	const char *reason;
+};
+/* `open`: what is asked for is given without a token, too. A status of 400 closes the connection. */
+struct smalti_serve_refusal smalti_serve_check_head(const struct smalti_server *server,
+						    struct MHD_Connection *connection, const char *version,
+						    bool open);
 
 struct smalti_server {
 	const struct smalti_serve_options *options;
@@ -70,15 +92,17 @@ struct smalti_server {
 	struct smalti_model *model;
 	struct smalti_batch *batch;
 	struct smalti_image_origin origin;
-	struct smalti_serve_queue queue;
 	struct MHD_Daemon *daemon;
-	pthread_t submitter;
+	pthread_t submitter, watcher;
 	double started;
 	pthread_mutex_t mutex; /* guards what follows, and jobs */
 	bool closing;          /* takes no more requests */
-	bool asleep;           /* the workers: nothing was to be done for a while */
-	int64_t open;          /* connections that wait for images */
-	int64_t active;        /* images in the batch */
+	bool over;             /* answers none any more */
+	struct smalti_serve_peer *peers;
+	struct smalti_serve_queue queue;
+	bool asleep;    /* the workers: nothing was to be done for a while */
+	int64_t open;   /* connections that wait for images */
+	int64_t active; /* images in the batch */
 	struct smalti_serve_metrics metrics;
 };
 
@@ -90,7 +114,7 @@ char *smalti_serve_activity(const struct smalti_server *server, int64_t from);
 /* serve_job.c: a request under way. It is freed when neither its connection nor the batch has it any more. */
 struct smalti_serve_image {
 	struct smalti_serve_job *job;
-	int64_t number;
+	int64_t number, turn;
 	char *parameters; /* the metadata */
 	struct smalti_image_writer *writer;
 	FILE *stream;
@@ -107,23 +131,63 @@ struct smalti_serve_job {
 	int64_t left; /* images that are not done */
 	struct smalti_error error;
 	bool ended;
+	bool gone;                         /* the client */
 	bool as_png;                       /* the answer is the first image itself */
 	struct MHD_Connection *connection; /* NULL: nobody waits for it any more */
+	struct smalti_serve_peer *peer;    /* the same */
 	bool suspended;                    /* the connection, until there is something to write */
-	int references;
-	char *events; /* of a stream, not sent yet; NULL: none */
-	size_t sent;  /* of these */
+	int references;                    /* of the connection, the queue, and each image that was taken */
+	char *events;                      /* of a stream, not sent yet; NULL: none */
+	size_t sent;                       /* of these */
 	double began;
 };
 struct smalti_serve_job *smalti_serve_job_new(struct smalti_server *server,
 					      struct smalti_serve_request *request,
 					      struct smalti_error *error);
-/* The server's mutex is held. */
+/* With the server's mutex held. @{ */
 void smalti_serve_job_release(struct smalti_serve_job *job);
-/* Ends a job that was never submitted. */
-void smalti_serve_job_fail(struct smalti_serve_job *job, const struct smalti_error *error);
-/* Submits what waits until the server closes; a thread of its own. */
+/* Its client is gone. */
+void smalti_serve_job_drop(struct smalti_serve_job *job);
+/* A stream's line that means nothing. */
+void smalti_serve_job_comment(struct smalti_serve_job *job);
+/* From here on the server is closing: ends those that wait and have not begun. */
+void smalti_serve_jobs_refuse(struct smalti_server *server);
+/* @} */
+/* Whether nobody waits for an image any more. */
+bool smalti_serve_is_unwanted(void *image);
+/* Submits what waits until a signal has come and nothing is left; a thread of its own. */
 void *smalti_serve_submit(void *server);
+
+/* serve_peers.c: the connections. A request that does not come to its end is closed some seconds after its
+ * beginning, and so is an answer that is not taken; who has gone is noticed; there is always room for one
+ * more. */
+enum {
+	SMALTI_SERVE_CONNECTIONS = 860, /* below the usual 1024 descriptors */
+	SMALTI_SERVE_SECONDS = 15,      /* for a request, and for an answer without images */
+	SMALTI_SERVE_IMAGE_SECONDS = 600
+};
+struct smalti_serve_peer {
+	struct smalti_serve_peer *next;
+	int socket;
+	char client[INET6_ADDRSTRLEN];
+	double deadline; /* of the request or of the answer; none while it waits for images */
+	bool closing;
+	bool old; /* the request's HTTP is older than 1.1 */
+	bool probed;
+	struct smalti_serve_job *job; /* that it waits for; NULL: none */
+};
+/* For MHD_OPTION_NOTIFY_CONNECTION. */
+void smalti_serve_peer_notify(void *server, struct MHD_Connection *connection, void **context,
+			      enum MHD_ConnectionNotificationCode code);
+/* NULL without memory: it is being closed. */
+struct smalti_serve_peer *smalti_serve_peer_of(struct MHD_Connection *connection);
+/* With the server's mutex held: what comes next is to be over in so many seconds; its answer has been sent.
+ * @{ */
+void smalti_serve_peer_expect(struct smalti_serve_peer *peer, int seconds);
+void smalti_serve_peer_completed(struct smalti_serve_peer *peer);
+/* @} */
+/* Until the server is over; a thread of its own. */
+void *smalti_serve_watch(void *server);
 
 /* serve_answer.c: bodies; NULL without memory. Free with free(). */
 char *smalti_serve_error_text(unsigned status, const char *message);

@@ -17,9 +17,10 @@ __asm__(".pushsection .rodata\n"
 extern const char smalti_serve_page[] __attribute__((visibility("hidden")));
 
 enum {
-	MOST_BODY = 256 << 10,
+	MOST_BODY = 262144,
 	MOST_PASSED_OVER = 16 << 20,
-	MOST_CONNECTIONS = 900, /* below the usual 1024 descriptors */
+	MOST_WAITING = SMALTI_SERVE_CONNECTIONS - 100,    /* so that others are answered meanwhile */
+	MOST_CONNECTIONS = SMALTI_SERVE_CONNECTIONS + 40, /* with those that are being closed */
 	IDLE_SECONDS = 120,
 	SEED_BITS = 53 /* of a seed that nobody chose: JSON's numbers keep them */
 };
@@ -29,8 +30,8 @@ struct exchange {
 	const struct route *route;
 	char *body;
 	size_t length;
-	unsigned refused; /* the status that its body is passed over for; 0: none */
-	struct smalti_serve_job *job;
+	bool complete;
+	struct smalti_serve_refusal refusal; /* that its body is passed over for */
 };
 
 /* The path, and what answers it once the body is there. */
@@ -170,10 +171,26 @@ static enum MHD_Result answer_stream(struct smalti_server *server, struct MHD_Co
 	    MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_events, job, NULL));
 }
 
-/* What has ended. */
+/* The connection sleeps until the job has ended. The library reads from one that was put to sleep when it was
+ * asked first, once it wakes, and so gives no answer to a client that has closed its sending half; this is
+ * the second time. */
+static bool sleeps(struct smalti_server *server, struct smalti_serve_job *job)
+{
+	HOLD_MUTEX(&server->mutex);
+	if (job->ended)
+		return false;
+	job->suspended = true;
+	MHD_suspend_connection(job->connection);
+	return true;
+}
+
 static enum MHD_Result answer_job(struct smalti_server *server, struct MHD_Connection *connection,
 				  struct smalti_serve_job *job)
 {
+	if (sleeps(server, job))
+		return MHD_YES;
+	if (job->gone)
+		return MHD_NO;
 	if (job->error.code)
 		return refuse(server, connection, smalti_serve_status(job->error.code), "%s",
 			      job->error.message);
@@ -211,26 +228,23 @@ static struct smalti_serve_job *read_job(struct smalti_server *server, const str
 	return job;
 }
 
-/* Behind those that wait; the connection has a reference, and sleeps until there is something to write. */
+/* Behind those that wait; the connection has a reference. */
 static enum MHD_Result enqueue(struct smalti_server *server, struct MHD_Connection *connection,
-			       struct exchange *exchange, struct smalti_serve_job *job)
+			       struct smalti_serve_job *job)
 {
-	char client[INET6_ADDRSTRLEN];
-	smalti_serve_address_name(
-	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr, client);
+	struct smalti_serve_peer *peer = smalti_serve_peer_of(connection);
 	pthread_mutex_lock(&server->mutex);
 	const bool closing = server->closing || smalti_signals_caught();
 	const enum smalti_serve_admission admission =
-	    closing ? SMALTI_SERVE_FULL
-		    : smalti_serve_queue_put(&server->queue, client, smalti_now(), &job->waiting);
+	    closing || server->open >= MOST_WAITING
+		? SMALTI_SERVE_FULL
+		: smalti_serve_queue_put(&server->queue, peer->client, smalti_now(), &job->waiting);
 	if (admission == SMALTI_SERVE_ADMITTED) {
-		exchange->job = job;
+		peer->job = job;
+		job->peer = peer;
 		job->references++;
 		job->connection = connection;
 		server->open++;
-		job->suspended = !job->request.stream;
-		if (job->suspended)
-			MHD_suspend_connection(connection);
 	} else {
 		smalti_serve_job_release(job);
 	}
@@ -254,13 +268,14 @@ static bool is_json(struct MHD_Connection *connection)
 static enum MHD_Result answer_generations(struct smalti_server *server, struct MHD_Connection *connection,
 					  struct exchange *exchange)
 {
-	if (exchange->job) /* it was resumed */
-		return answer_job(server, connection, exchange->job);
+	struct smalti_serve_job *job = smalti_serve_peer_of(connection)->job;
+	if (job)
+		return answer_job(server, connection, job);
 	if (!is_json(connection))
 		return refuse(server, connection, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
 			      "expected Content-Type: application/json");
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_serve_job *job = read_job(server, exchange, &error);
+	job = read_job(server, exchange, &error);
 	if (!job)
 		return refuse(server, connection, smalti_serve_status(error.code), "%s", error.message);
 	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
@@ -272,7 +287,7 @@ static enum MHD_Result answer_generations(struct smalti_server *server, struct M
 		return refuse(server, connection, MHD_HTTP_NOT_ACCEPTABLE,
 			      "Accept: image/png is for one image, without \"stream\"");
 	}
-	return enqueue(server, connection, exchange, job);
+	return enqueue(server, connection, job);
 }
 
 static const struct route routes[] = {
@@ -292,46 +307,36 @@ static const struct route *find_route(const char *path)
 	return NULL;
 }
 
-/* In a time that does not tell how much of it is right. */
-static bool has_token(const struct smalti_server *server, struct MHD_Connection *connection)
-{
-	static const char bearer[] = "Bearer ";
-	const char *given =
-	    MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
-	if (!given || strncmp(given, bearer, strlen(bearer)) != 0)
-		return false;
-	given += strlen(bearer);
-	const size_t length = strlen(server->token);
-	unsigned char differs = strlen(given) != length;
-	for (size_t i = 0; !differs && i < length; i++)
-		differs |= (unsigned char)(given[i] ^ server->token[i]);
-	return !differs;
-}
-
 static bool method_fits(const struct route *route, const char *method)
 {
 	return strcmp(route->method, method) == 0 ||
 	       (strcmp(method, MHD_HTTP_METHOD_HEAD) == 0 && strcmp(route->method, MHD_HTTP_METHOD_GET) == 0);
 }
 
-/* A status before the body is read; 0: none. */
-static unsigned check_head(const struct smalti_server *server, struct MHD_Connection *connection,
-			   const struct route *route, const char *method)
+/* Before the body is read. */
+static struct smalti_serve_refusal check_head(const struct smalti_server *server,
+					      struct MHD_Connection *connection, const struct route *route,
+					      const char *method, const char *version)
 {
+	struct smalti_serve_refusal refusal =
+	    smalti_serve_check_head(server, connection, version, !route || route->open);
+	if (refusal.status)
+		return refusal;
 	if (!route)
-		return MHD_HTTP_NOT_FOUND;
-	if (!method_fits(route, method))
-		return MHD_HTTP_METHOD_NOT_ALLOWED;
-	if (server->token && !route->open && !has_token(server, connection))
-		return MHD_HTTP_UNAUTHORIZED;
-	return 0;
+		refusal = (struct smalti_serve_refusal){
+		    MHD_HTTP_NOT_FOUND,
+		    "there is nothing here; images are made by POST /v1/images/generations"};
+	else if (!method_fits(route, method))
+		refusal = (struct smalti_serve_refusal){MHD_HTTP_METHOD_NOT_ALLOWED, route->method};
+	return refusal;
 }
 
 static int add_body(struct exchange *exchange, const char *data, size_t size)
 {
-	if (!exchange->refused && exchange->length + size > MOST_BODY)
-		exchange->refused = MHD_HTTP_CONTENT_TOO_LARGE;
-	if (exchange->refused) { /* passed over, so that the answer is read, but not for ever */
+	if (!exchange->refusal.status && exchange->length + size > MOST_BODY)
+		exchange->refusal = (struct smalti_serve_refusal){MHD_HTTP_CONTENT_TOO_LARGE,
+								  "a request has 262144 bytes at most"};
+	if (exchange->refusal.status) { /* passed over, so that the answer is read, but not for ever */
 		exchange->length += size;
 		return exchange->length > MOST_PASSED_OVER ? -1 : 0;
 	}
@@ -346,19 +351,41 @@ static int add_body(struct exchange *exchange, const char *data, size_t size)
 }
 
 static enum MHD_Result refuse_head(struct smalti_server *server, struct MHD_Connection *connection,
-				   unsigned status, const struct route *route)
+				   const struct exchange *exchange)
 {
-	switch (status) {
-	case MHD_HTTP_NOT_FOUND:
-		return refuse(server, connection, status,
-			      "there is nothing here; images are made by POST /v1/images/generations");
-	case MHD_HTTP_METHOD_NOT_ALLOWED:
-		return refuse(server, connection, status, "%s expects %s", route->path, route->method);
-	case MHD_HTTP_UNAUTHORIZED:
-		return refuse(server, connection, status, "expected Authorization: Bearer TOKEN");
-	default:
-		return refuse(server, connection, status, "a request has %d bytes at most", MOST_BODY);
+	const struct smalti_serve_refusal *refusal = &exchange->refusal;
+	if (refusal->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		return refuse(server, connection, refusal->status, "%s expects %s", exchange->route->path,
+			      refusal->reason);
+	return refuse(server, connection, refusal->status, "%s", refusal->reason);
+}
+
+/* The head is there. */
+static enum MHD_Result begin_exchange(struct smalti_server *server, struct MHD_Connection *connection,
+				      struct exchange *exchange, const char *method, const char *version)
+{
+	struct smalti_serve_peer *peer = smalti_serve_peer_of(connection);
+	if (!peer)
+		return MHD_NO;
+	peer->old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
+	exchange->refusal = check_head(server, connection, exchange->route, method, version);
+	/* An answer before the body closes the connection, so that nobody takes the body for a request. */
+	return exchange->refusal.status == MHD_HTTP_BAD_REQUEST ? refuse_head(server, connection, exchange)
+								: MHD_YES;
+}
+
+/* The body, too. It is called again while there is no answer. */
+static enum MHD_Result answer_exchange(struct smalti_server *server, struct MHD_Connection *connection,
+				       struct exchange *exchange)
+{
+	if (!exchange->complete) {
+		HOLD_MUTEX(&server->mutex);
+		smalti_serve_peer_expect(smalti_serve_peer_of(connection), SMALTI_SERVE_SECONDS);
+		exchange->complete = true;
 	}
+	if (exchange->refusal.status)
+		return refuse_head(server, connection, exchange);
+	return exchange->route->answer(server, connection, exchange);
 }
 
 static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *path,
@@ -367,23 +394,19 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
 {
 	struct smalti_server *server = user;
 	struct exchange *exchange = *state;
-	(void)version;
 	if (!exchange) {
 		*state = exchange = calloc(1, sizeof(*exchange));
 		if (!exchange)
 			return MHD_NO;
 		exchange->route = find_route(path);
-		exchange->refused = check_head(server, connection, exchange->route, method);
-		return MHD_YES;
+		return begin_exchange(server, connection, exchange, method, version);
 	}
 	if (*size) {
 		const int status = add_body(exchange, data, *size);
 		*size = 0;
 		return status == 0 ? MHD_YES : MHD_NO;
 	}
-	if (exchange->refused)
-		return refuse_head(server, connection, exchange->refused, exchange->route);
-	return exchange->route->answer(server, connection, exchange);
+	return answer_exchange(server, connection, exchange);
 }
 
 static void completed(void *user, struct MHD_Connection *connection, void **state,
@@ -391,24 +414,28 @@ static void completed(void *user, struct MHD_Connection *connection, void **stat
 {
 	struct smalti_server *server = user;
 	struct exchange *exchange = *state;
-	(void)connection, (void)code;
+	struct smalti_serve_peer *peer = smalti_serve_peer_of(connection);
+	(void)code;
 	if (!exchange)
 		return;
-	if (exchange->job) {
+	if (peer) {
 		HOLD_MUTEX(&server->mutex);
-		exchange->job->connection = NULL;
-		server->open--;
-		smalti_serve_job_release(exchange->job);
+		smalti_serve_peer_completed(peer);
 	}
 	free(exchange->body);
 	free(exchange);
 	*state = NULL;
 }
 
-/* The HTTP library's words are for who develops with it. */
-static void ignore_words(void *user, const char *format, va_list args)
+/* The HTTP library's words are for who develops with it; but what it answers by itself is told nowhere else.
+ */
+static void hear(void *user, const char *format, va_list args)
 {
-	(void)user, (void)format, (void)args;
+	struct smalti_server *server = user;
+	if (!strstr(format, "HTTP response code is %u"))
+		return;
+	HOLD_MUTEX(&server->mutex);
+	smalti_serve_metrics_answer(&server->metrics, va_arg(args, unsigned));
 }
 
 int smalti_serve_open_http(struct smalti_server *server, const struct smalti_serve_address *address,
@@ -418,10 +445,10 @@ int smalti_serve_open_http(struct smalti_server *server, const struct smalti_ser
 	errno = 0;
 	server->daemon = MHD_start_daemon(
 	    MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | six, 0, NULL, NULL,
-	    handle, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_words, NULL, MHD_OPTION_SOCK_ADDR,
-	    &address->any, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1U, MHD_OPTION_CONNECTION_LIMIT,
-	    (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
-	    MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_END);
+	    handle, server, MHD_OPTION_EXTERNAL_LOGGER, hear, server, MHD_OPTION_SOCK_ADDR, &address->any,
+	    MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+	    (unsigned)IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
+	    MHD_OPTION_NOTIFY_CONNECTION, smalti_serve_peer_notify, server, MHD_OPTION_END);
 	if (!server->daemon)
 		return smalti_fail_errno(error, "%s: cannot listen there", server->options->listen);
 	return 0;

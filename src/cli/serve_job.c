@@ -3,8 +3,8 @@
 #include "cli/serve.h"
 #include "cli/signals.h"
 #include "image/image_writer.h"
-
-static const char closed[] = "the client has closed the connection";
+#include "jobs/batch.h"
+#include "jobs/plan.h"
 
 static void free_image(struct smalti_serve_image *image)
 {
@@ -37,6 +37,10 @@ static int prepare(struct smalti_serve_job *job, struct smalti_error *error)
 	struct smalti_server *server = job->server;
 	struct smalti_request *request = &job->request.request;
 	job->plan = smalti_request_resolve(server->model, request, error);
+	if (job->plan && smalti_plan_check_memory(job->plan, error) < 0) {
+		error->code = SMALTI_EINVAL; /* it never fits: no reason to ask again */
+		return -1;
+	}
 	job->images = job->plan ? smalti_calloc(request->images, sizeof(*job->images), error) : NULL;
 	if (!job->images)
 		return -1;
@@ -100,6 +104,22 @@ static void add_event(struct smalti_serve_job *job, char *event)
 	wake(job);
 }
 
+void smalti_serve_job_comment(struct smalti_serve_job *job)
+{
+	add_event(job, smalti_format(NULL, ":\n\n"));
+}
+
+/* What waits leaves the queue. */
+static void withdraw(struct smalti_serve_job *job)
+{
+	struct smalti_server *server = job->server;
+	if (!smalti_serve_queue_leave(&server->queue, &job->waiting))
+		return;
+	server->metrics.dropped += job->waiting.images;
+	job->references--; /* the caller has one, too */
+}
+
+/* Once, with the mutex held. */
 static void end(struct smalti_serve_job *job, const struct smalti_error *error)
 {
 	struct smalti_server *server = job->server;
@@ -107,41 +127,34 @@ static void end(struct smalti_serve_job *job, const struct smalti_error *error)
 	if (error) {
 		job->error = *error;
 		add_event(job, smalti_serve_error_event(error));
+		withdraw(job);
 	}
 	smalti_serve_metrics_request(&server->metrics, smalti_now() - job->began);
+	if (job->peer)
+		smalti_serve_peer_expect(job->peer, SMALTI_SERVE_IMAGE_SECONDS);
 	wake(job);
 }
 
-void smalti_serve_job_fail(struct smalti_serve_job *job, const struct smalti_error *error)
+void smalti_serve_job_drop(struct smalti_serve_job *job)
 {
-	HOLD_MUTEX(&job->server->mutex);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	smalti_fail(&error, SMALTI_ECANCELLED, "the client has closed the connection");
+	job->gone = true;
 	if (!job->ended)
-		end(job, error);
-	smalti_serve_job_release(job);
+		end(job, &error);
 }
 
-/* Whether the peer has closed the connection, which the HTTP library does not look at while it waits. The
- * mutex is held. */
-static bool is_wanted(struct smalti_serve_job *job)
+void smalti_serve_jobs_refuse(struct smalti_server *server)
 {
-	char byte;
-	const union MHD_ConnectionInfo *info =
-	    job->connection ? MHD_get_connection_info(job->connection, MHD_CONNECTION_INFO_CONNECTION_FD)
-			    : NULL;
-	return info && recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
-}
-
-/* What the callbacks of an image that nobody waits for fail with. */
-static int check_wanted(struct smalti_serve_image *image, struct smalti_error *error)
-{
-	HOLD_MUTEX(&image->job->server->mutex);
-	return is_wanted(image->job) ? 0 : smalti_fail(error, SMALTI_ECANCELLED, "%s", closed);
-}
-
-static int on_latents(void *user, const int64_t shape[3], const float *values, struct smalti_error *error)
-{
-	(void)shape, (void)values;
-	return check_wanted(user, error);
+	struct smalti_error closing = SMALTI_NO_ERROR;
+	smalti_fail(&closing, SMALTI_ECANCELLED, "the server is closing");
+	server->closing = true;
+	for (struct smalti_serve_waiting *next; (next = smalti_serve_queue_untouched(&server->queue));) {
+		struct smalti_serve_job *job = (struct smalti_serve_job *)(void *)next;
+		job->references++;
+		end(job, &closing);
+		smalti_serve_job_release(job);
+	}
 }
 
 static int begin_png(struct smalti_serve_image *image, struct smalti_error *error)
@@ -204,6 +217,7 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 		status = end_png(image, &error);
 	HOLD_MUTEX(&job->server->mutex);
 	job->server->active--;
+	smalti_serve_queue_done(&job->server->queue, image->turn);
 	count_image(job, status, error.code);
 	if (status == 0 && job->request.stream && job->connection)
 		add_event(job, smalti_serve_image_event(image));
@@ -213,62 +227,58 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 	smalti_serve_job_release(job);
 }
 
-/* Whether an image is to be submitted, which then has a reference to its job. A job that nobody waits for
- * ends, so that the HTTP library looks at its connection. */
-static bool claim_image(struct smalti_serve_job *job, int64_t image)
+/* Waits a tenth of a second for an image whose turn it is. It has a reference to its job. */
+static struct smalti_serve_image *take_image(struct smalti_server *server)
 {
-	struct smalti_server *server = job->server;
-	struct smalti_error error = SMALTI_NO_ERROR;
+	enum { TENTH = 100000000 };
+	const struct timespec deadline = smalti_deadline(TENTH);
 	HOLD_MUTEX(&server->mutex);
-	if (job->ended)
-		return false;
-	if (is_wanted(job)) {
-		job->references++;
-		server->active++;
-		smalti_serve_wake_workers(server);
-		return true;
+	struct smalti_serve_waiting *waiting = smalti_serve_queue_take(&server->queue);
+	if (!waiting) {
+		pthread_cond_clockwait(&server->queue.any, &server->mutex, CLOCK_MONOTONIC, &deadline);
+		waiting = smalti_serve_queue_take(&server->queue);
 	}
-	server->metrics.dropped += job->request.request.images - image;
-	smalti_fail(&error, SMALTI_ECANCELLED, "%s", closed);
-	end(job, &error);
-	return false;
+	if (!waiting)
+		return NULL;
+	struct smalti_serve_job *job = (struct smalti_serve_job *)(void *)waiting;
+	job->references += waiting->images > 0; /* the last image has the queue's */
+	server->active++;
+	smalti_serve_wake_workers(server);
+	struct smalti_serve_image *image = &job->images[waiting->taken - 1];
+	image->turn = waiting->turn;
+	return image;
 }
 
-/* -1: the job has ended. */
-static int submit_image(struct smalti_serve_job *job, int64_t image)
+bool smalti_serve_is_unwanted(void *image)
+{
+	const struct smalti_serve_job *job = ((const struct smalti_serve_image *)image)->job;
+	HOLD_MUTEX(&job->server->mutex);
+	return job->ended;
+}
+
+static int submit_image(struct smalti_serve_image *image, struct smalti_error *error)
 {
 	static const struct smalti_image_callbacks callbacks = {
-	    .rows = on_rows, .latents = on_latents, .progress = on_progress, .done = on_done};
-	struct smalti_server *server = job->server;
+	    .rows = on_rows, .progress = on_progress, .done = on_done};
 	struct smalti_image_callbacks own = callbacks;
-	struct smalti_error error = SMALTI_NO_ERROR;
-	own.user = &job->images[image];
-	if (!claim_image(job, image))
-		return -1;
-	if (smalti_batch_submit(server->batch, job->plan, image, &own, &error) == 0)
-		return 0;
-	HOLD_MUTEX(&server->mutex);
-	server->active--;
-	server->metrics.failed++;
-	if (!job->ended)
-		end(job, &error);
-	job->references--; /* the submitter has one, too */
-	return -1;
+	struct smalti_serve_job *job = image->job;
+	own.user = image;
+	if (smalti_serve_is_unwanted(image))
+		return smalti_fail(error, SMALTI_ECANCELLED, "nobody waits for the image");
+	return smalti_batch_submit_in_turn(job->server->batch, job->plan, image->number, &own, image->turn,
+					   error);
 }
 
 void *smalti_serve_submit(void *user)
 {
 	struct smalti_server *server = user;
-	while (!smalti_signals_caught()) {
-		struct smalti_serve_job *job =
-		    (struct smalti_serve_job *)(void *)smalti_serve_queue_take(&server->queue);
-		int64_t image = 0;
-		while (job && image < job->request.request.images && submit_image(job, image) == 0)
-			image++;
-		if (job) {
-			HOLD_MUTEX(&server->mutex);
-			smalti_serve_job_release(job);
-		}
+	for (;;) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		smalti_batch_await_room(server->batch); /* whose turn it is then */
+		struct smalti_serve_image *image = take_image(server);
+		if (image && submit_image(image, &error) < 0)
+			on_done(image, -1, &error);
+		if (!image && smalti_signals_caught())
+			return NULL;
 	}
-	return NULL;
 }

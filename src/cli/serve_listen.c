@@ -12,19 +12,19 @@ static bool is_local(const struct smalti_serve_address *address)
 }
 
 /* The host without its brackets. */
-static int read_host(struct smalti_serve_address *address, char *host, in_port_t port)
+static int read_host(struct smalti_serve_address *address, const char *host, in_port_t port)
 {
 	const size_t length = strlen(host);
 	if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
-		host[length - 1] = '\0';
+		char bare[INET6_ADDRSTRLEN + 2];
+		snprintf(bare, sizeof(bare), "%.*s", (int)length - 2, host + 1);
 		address->six = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = port};
-		return inet_pton(AF_INET6, host + 1, &address->six.sin6_addr) == 1 ? 0 : -1;
+		return inet_pton(AF_INET6, bare, &address->six.sin6_addr) == 1 ? 0 : -1;
 	}
 	address->four = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = port};
-	return inet_pton(AF_INET, strcmp(host, "localhost") ? host : "127.0.0.1", &address->four.sin_addr) ==
-		       1
-		   ? 0
-		   : -1;
+	if (strcasecmp(host, "localhost") == 0)
+		host = "127.0.0.1";
+	return inet_pton(AF_INET, host, &address->four.sin_addr) == 1 ? 0 : -1;
 }
 
 int smalti_serve_address_read(struct smalti_serve_address *address, const char *text,
@@ -50,12 +50,38 @@ int smalti_serve_address_read(struct smalti_serve_address *address, const char *
 			   text);
 }
 
+bool smalti_serve_is_local(const char *authority)
+{
+	const size_t length = authority[0] == '[' ? strcspn(authority, "]") + 1 : strcspn(authority, ":");
+	struct smalti_serve_address address = {0};
+	char host[INET6_ADDRSTRLEN + 2];
+	if (length >= sizeof(host) || length > strlen(authority))
+		return false;
+	snprintf(host, sizeof(host), "%.*s", (int)length, authority);
+	const char *port = authority + length;
+	if (*port && (*port != ':' || port[1 + strspn(port + 1, "0123456789")]))
+		return false;
+	return read_host(&address, host, 0) == 0 && is_local(&address);
+}
+
+bool smalti_serve_is_local_origin(const char *origin)
+{
+	static const char *const schemes[] = {"http://", "https://"};
+	for (size_t i = 0; i < COUNT_OF(schemes); i++)
+		if (strncasecmp(origin, schemes[i], strlen(schemes[i])) == 0)
+			return smalti_serve_is_local(origin + strlen(schemes[i]));
+	return false;
+}
+
 void smalti_serve_address_name(const struct sockaddr *address, char name[INET6_ADDRSTRLEN])
 {
+	enum { NETWORK = 8 }; /* bytes */
 	const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)address;
 	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)address;
-	const void *bytes =
-	    address->sa_family == AF_INET ? (const void *)&four->sin_addr : (const void *)&six->sin6_addr;
+	const void *bytes = &four->sin_addr;
+	struct in6_addr network = {0};
+	if (address->sa_family == AF_INET6)
+		bytes = memcpy(&network, &six->sin6_addr, NETWORK);
 	if (!inet_ntop(address->sa_family, bytes, name, INET6_ADDRSTRLEN))
 		snprintf(name, INET6_ADDRSTRLEN, "?");
 }

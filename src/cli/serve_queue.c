@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve_queue.h"
-#include "base/clock.h"
 
-enum { MOST_CLIENTS = 4096, TENTH = 100000000, MINUTE = 60 };
+enum { MOST_CLIENTS = 4096, MINUTE = 60 };
 
 struct smalti_serve_client {
 	struct smalti_serve_client *next;
 	char name[64];
 	struct smalti_serve_waiting *first;
 	int64_t images;        /* of those that wait */
+	int64_t turn;          /* of its last image */
 	double allowed, since; /* requests that it may make at that moment */
 };
 
 void smalti_serve_queue_open(struct smalti_serve_queue *queue, const struct smalti_serve_limits *limits)
 {
 	*queue = (struct smalti_serve_queue){.limits = *limits};
-	pthread_mutex_init(&queue->mutex, NULL);
 	pthread_cond_init(&queue->any, NULL);
 }
 
@@ -26,7 +25,6 @@ void smalti_serve_queue_close(struct smalti_serve_queue *queue)
 		free(client);
 	}
 	pthread_cond_destroy(&queue->any);
-	pthread_mutex_destroy(&queue->mutex);
 }
 
 /* What it may ask for grows with the time. */
@@ -45,7 +43,8 @@ static void forget_idle(struct smalti_serve_queue *queue, double now)
 	while (*at) {
 		struct smalti_serve_client *client = *at;
 		allow(queue, client, now);
-		if (client->first || client->allowed < (double)queue->limits.rate) {
+		if (client->first || client->turn > queue->turn ||
+		    client->allowed < (double)queue->limits.rate) {
 			at = &client->next;
 			continue;
 		}
@@ -55,6 +54,22 @@ static void forget_idle(struct smalti_serve_queue *queue, double now)
 	}
 }
 
+/* The one that has used least of what it may ask for: the least is lost with it. Who waits is not forgotten.
+ */
+static void forget_one(struct smalti_serve_queue *queue)
+{
+	struct smalti_serve_client **least = NULL;
+	for (struct smalti_serve_client **at = &queue->clients; *at; at = &(*at)->next)
+		if (!(*at)->first && (!least || (*at)->allowed > (*least)->allowed))
+			least = at;
+	if (!least)
+		return;
+	struct smalti_serve_client *client = *least;
+	*least = client->next;
+	free(client);
+	queue->client_count--;
+}
+
 /* Behind all others, if it is new. */
 static struct smalti_serve_client *find_client(struct smalti_serve_queue *queue, const char *name, double now)
 {
@@ -62,16 +77,21 @@ static struct smalti_serve_client *find_client(struct smalti_serve_queue *queue,
 	forget_idle(queue, now);
 	while (*at && strcmp((*at)->name, name) != 0)
 		at = &(*at)->next;
-	if (*at || queue->client_count == MOST_CLIENTS)
+	if (*at)
 		return *at;
-	*at = smalti_calloc(1, sizeof(**at), NULL);
-	if (!*at)
+	struct smalti_serve_client *client = smalti_calloc(1, sizeof(*client), NULL);
+	if (!client)
 		return NULL;
-	snprintf((*at)->name, sizeof((*at)->name), "%s", name);
-	(*at)->allowed = (double)queue->limits.rate;
-	(*at)->since = now;
+	if (queue->client_count >= MOST_CLIENTS)
+		forget_one(queue);
+	snprintf(client->name, sizeof(client->name), "%s", name);
+	client->allowed = (double)queue->limits.rate;
+	client->since = now;
 	queue->client_count++;
-	return *at;
+	at = &queue->clients;
+	while (*at)
+		at = &(*at)->next;
+	return *at = client;
 }
 
 static enum smalti_serve_admission admit(const struct smalti_serve_queue *queue,
@@ -85,21 +105,27 @@ static enum smalti_serve_admission admit(const struct smalti_serve_queue *queue,
 	return queue->waiting + images > limits->waiting ? SMALTI_SERVE_FULL : SMALTI_SERVE_ADMITTED;
 }
 
+/* Behind the client's others. */
+static void append(struct smalti_serve_client *client, struct smalti_serve_waiting *waiting)
+{
+	struct smalti_serve_waiting **last = &client->first;
+	while (*last)
+		last = &(*last)->next;
+	*last = waiting;
+	waiting->next = NULL;
+	waiting->client = client;
+}
+
 enum smalti_serve_admission smalti_serve_queue_put(struct smalti_serve_queue *queue, const char *name,
 						   double now, struct smalti_serve_waiting *waiting)
 {
-	HOLD_MUTEX(&queue->mutex);
 	struct smalti_serve_client *client = find_client(queue, name, now);
 	if (!client)
 		return SMALTI_SERVE_NO_MEMORY;
 	const enum smalti_serve_admission admission = admit(queue, client, waiting->images);
 	if (admission != SMALTI_SERVE_ADMITTED)
 		return admission;
-	struct smalti_serve_waiting **last = &client->first;
-	while (*last)
-		last = &(*last)->next;
-	*last = waiting;
-	waiting->next = NULL;
+	append(client, waiting);
 	client->allowed -= queue->limits.rate ? 1 : 0;
 	client->images += waiting->images;
 	queue->waiting += waiting->images;
@@ -126,21 +152,47 @@ static struct smalti_serve_client *next_client(struct smalti_serve_queue *queue)
 
 struct smalti_serve_waiting *smalti_serve_queue_take(struct smalti_serve_queue *queue)
 {
-	const struct timespec deadline = smalti_deadline(TENTH);
-	HOLD_MUTEX(&queue->mutex);
-	while (!queue->waiting)
-		if (pthread_cond_clockwait(&queue->any, &queue->mutex, CLOCK_MONOTONIC, &deadline) != 0)
-			return NULL;
 	struct smalti_serve_client *client = next_client(queue);
+	if (!client)
+		return NULL;
 	struct smalti_serve_waiting *waiting = client->first;
 	client->first = waiting->next;
-	client->images -= waiting->images;
-	queue->waiting -= waiting->images;
+	waiting->client = NULL;
+	waiting->images--;
+	waiting->taken++;
+	waiting->turn = client->turn = smalti_max(client->turn, queue->turn) + 1;
+	client->images--;
+	queue->waiting--;
+	if (waiting->images)
+		append(client, waiting);
 	return waiting;
 }
 
-int64_t smalti_serve_queue_waiting(struct smalti_serve_queue *queue)
+void smalti_serve_queue_done(struct smalti_serve_queue *queue, int64_t turn)
 {
-	HOLD_MUTEX(&queue->mutex);
-	return queue->waiting;
+	queue->turn = smalti_max(queue->turn, turn);
+}
+
+bool smalti_serve_queue_leave(struct smalti_serve_queue *queue, struct smalti_serve_waiting *waiting)
+{
+	struct smalti_serve_client *client = waiting->client;
+	if (!client)
+		return false;
+	struct smalti_serve_waiting **at = &client->first;
+	while (*at != waiting)
+		at = &(*at)->next;
+	*at = waiting->next;
+	waiting->client = NULL;
+	client->images -= waiting->images;
+	queue->waiting -= waiting->images;
+	return true;
+}
+
+struct smalti_serve_waiting *smalti_serve_queue_untouched(const struct smalti_serve_queue *queue)
+{
+	for (struct smalti_serve_client *client = queue->clients; client; client = client->next)
+		for (struct smalti_serve_waiting *waiting = client->first; waiting; waiting = waiting->next)
+			if (waiting->taken == 0)
+				return waiting;
+	return NULL;
 }

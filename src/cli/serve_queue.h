@@ -3,12 +3,19 @@
 
 #include "base/base.h"
 
-/* Requests that wait, of clients that take turns: who asks for much waits for himself. */
+/* Requests that wait, of clients that take turns image by image, as a client's own requests do: who asks for
+ * much waits for himself. An image's turn is one behind the client's last, so that among those in work, too,
+ * the first of a client goes before the tenth of another. The caller's mutex guards all of it. */
+
+struct smalti_serve_client;
 
 /* One that waits; the first member of what the caller waits with. */
 struct smalti_serve_waiting {
 	struct smalti_serve_waiting *next;
-	int64_t images;
+	struct smalti_serve_client *client; /* NULL: it does not wait */
+	int64_t images;                     /* left, of those that it waits for */
+	int64_t taken;
+	int64_t turn; /* of the image that was taken last */
 };
 
 struct smalti_serve_limits {
@@ -25,14 +32,12 @@ enum smalti_serve_admission {
 	SMALTI_SERVE_NO_MEMORY, /* to know one more client by */
 };
 
-struct smalti_serve_client;
-
 struct smalti_serve_queue {
 	struct smalti_serve_limits limits;
-	pthread_mutex_t mutex; /* guards what follows */
-	pthread_cond_t any;
+	pthread_cond_t any;                  /* told when somebody waits */
 	struct smalti_serve_client *clients; /* whose turn is next stands first */
 	int64_t waiting, client_count;
+	int64_t turn; /* the latest of an image that is done */
 };
 
 void smalti_serve_queue_open(struct smalti_serve_queue *queue, const struct smalti_serve_limits *limits);
@@ -42,6 +47,11 @@ void smalti_serve_queue_close(struct smalti_serve_queue *queue);
 /* `now`: seconds of any clock that does not go back. */
 enum smalti_serve_admission smalti_serve_queue_put(struct smalti_serve_queue *queue, const char *client,
 						   double now, struct smalti_serve_waiting *waiting);
-/* The next one, of the next client that has some; NULL when there was none for a tenth of a second. */
+/* The request whose turn it is, for one image; NULL: there is none. It has left when no image is left. */
 struct smalti_serve_waiting *smalti_serve_queue_take(struct smalti_serve_queue *queue);
-int64_t smalti_serve_queue_waiting(struct smalti_serve_queue *queue);
+/* An image of that turn is done. */
+void smalti_serve_queue_done(struct smalti_serve_queue *queue, int64_t turn);
+/* Whether it waited: it does not any more. */
+bool smalti_serve_queue_leave(struct smalti_serve_queue *queue, struct smalti_serve_waiting *waiting);
+/* One of which nothing was taken; NULL: there is none. */
+struct smalti_serve_waiting *smalti_serve_queue_untouched(const struct smalti_serve_queue *queue);

@@ -5,16 +5,18 @@
 
 /* What OpenAI's requests call otherwise, and what a prompt's line does not have. */
 struct more {
-	int64_t n;
+	int64_t n, partial, compression;
 	char *size, *model, *user;
 	bool stream;
 };
 #define CONFIG struct more
+enum { LOSSLESS = 100 };
 
-static const char *const formats[] = {"b64_json", NULL}, *const types[] = {"png", NULL},
-			 *const qualities[] = {"auto", "standard", NULL},
-			 *const grounds[] = {"auto", "opaque", NULL},
-			 *const moderations[] = {"auto", "low", NULL};
+static const char *const formats[] = {"b64_json", "", NULL}, *const types[] = {"png", "", NULL},
+			 *const qualities[] = {"auto", "standard", "", NULL},
+			 *const grounds[] = {"auto", "opaque", "", NULL},
+			 *const moderations[] = {"auto", "low", "", NULL},
+			 *const fidelities[] = {"low", "", NULL}, *const nothing[] = {"", NULL};
 static const struct smalti_field fields[] = {
     {FIELD_INT("n", NULLABLE, n, 1, SMALTI_IMAGES_MAX)},
     {FIELD_TEXT("size", NULLABLE, size)},
@@ -26,6 +28,10 @@ static const struct smalti_field fields[] = {
     {FIELD_ONLY("quality", NULLABLE, qualities)},
     {FIELD_ONLY("background", NULLABLE, grounds)},
     {FIELD_ONLY("moderation", NULLABLE, moderations)},
+    {FIELD_ONLY("style", NULLABLE, nothing)},
+    {FIELD_ONLY("input_fidelity", NULLABLE, fidelities)},
+    {FIELD_INT("partial_images", NULLABLE, partial, 0, 3)},
+    {FIELD_INT("output_compression", NULLABLE, compression, 0, LOSSLESS)},
 };
 
 static int check_most(const char *key, int64_t asked, int64_t most, struct smalti_error *error)
@@ -37,10 +43,19 @@ static int check_most(const char *key, int64_t asked, int64_t most, struct smalt
 			   most);
 }
 
+static int check_only(const char *key, int64_t asked, int64_t only, struct smalti_error *error)
+{
+	if (asked == only)
+		return 0;
+	return smalti_fail(error, SMALTI_EUNSUPPORTED,
+			   "\"%s\" is %" PRId64 ", but this server supports %" PRId64 " alone", key, asked,
+			   only);
+}
+
 static int set_size(struct smalti_request *request, const char *size, struct smalti_error *error)
 {
 	struct smalti_size pixels;
-	if (!size || strcmp(size, "auto") == 0)
+	if (!size || !*size || strcmp(size, "auto") == 0)
 		return 0;
 	if (request->width || request->height)
 		return smalti_fail(error, SMALTI_EINVAL,
@@ -60,9 +75,12 @@ static int add_more(struct smalti_serve_request *request, const struct more *mor
 	if (more->n && request->line.images)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "\"n\" and \"num_images_per_prompt\" exclude each other");
-	if (more->model && strcmp(more->model, model) != 0)
+	if (more->model && *more->model && strcmp(more->model, model) != 0)
 		return smalti_fail(error, SMALTI_ENOENT, "\"model\" is \"%.99s\", but this server has \"%s\"",
 				   more->model, model);
+	if (check_only("partial_images", more->partial, 0, error) < 0 ||
+	    check_only("output_compression", more->compression, LOSSLESS, error) < 0)
+		return -1;
 	request->request.images = more->n ? more->n : request->request.images;
 	request->stream = more->stream;
 	return set_size(&request->request, more->size, error);
@@ -71,7 +89,9 @@ static int add_more(struct smalti_serve_request *request, const struct more *mor
 static int check_limits(const struct smalti_request *request, const struct smalti_serve_options *options,
 			struct smalti_error *error)
 {
-	return check_most("n", request->images, options->images, error) < 0 ||
+	const struct smalti_serve_limits *limits = &options->limits;
+	const int64_t images = smalti_min(options->images, smalti_min(limits->waiting, limits->of_client));
+	return check_most("n", request->images, images, error) < 0 ||
 		       check_most("num_inference_steps", request->steps, options->steps, error) < 0 ||
 		       check_most("width", request->width, options->width, error) < 0 ||
 		       check_most("height", request->height, options->height, error) < 0
@@ -83,7 +103,7 @@ int smalti_serve_request_read(struct smalti_serve_request *request, const char *
 			      const struct smalti_serve_options *options, const char *model,
 			      struct smalti_error *error)
 {
-	struct more more = {0};
+	struct more more = {.compression = LOSSLESS};
 	const struct smalti_prompt_fields known = {fields, COUNT_OF(fields), &more};
 	*request = (struct smalti_serve_request){0};
 	int status = smalti_prompt_parse_json(body, length, &request->line, &known, error);

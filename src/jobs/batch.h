@@ -20,10 +20,22 @@ struct smalti_batch {
 	struct smalti_model *model;
 	struct smalti_queue queue;
 	struct smalti_texts *texts;
+	int64_t turn;                 /* of the next image; 0: that of its number */
 	const char *volatile refuses; /* why; NULL: it takes images */
 	void (*on_progress)(void *user, const struct smalti_batch_progress *progress);
 	void *user;
 };
+
+/* Waits until one more image may be active, as far as their number goes. */
+void smalti_batch_await_room(struct smalti_batch *batch);
+/* As smalti_batch_submit(), for images whose tasks go in the order of `turn`, from 1 on, not in that of their
+ * submission. One thread submits all of the batch. */
+int smalti_batch_submit_in_turn(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
+				const struct smalti_image_callbacks *callbacks, int64_t turn,
+				struct smalti_error *error);
+/* Cancels the active images of whose callbacks' `user` that is said. It must not submit, nor wait for images.
+ */
+void smalti_batch_drop(struct smalti_batch *batch, bool (*unwanted)(void *user));
 
 /* Tells the callbacks of the images, and that of all, how far they are. `batch` for struct smalti_queue. */
 void smalti_batch_report(void *batch);

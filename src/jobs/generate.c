@@ -87,6 +87,22 @@ void smalti_batch_cancel(struct smalti_batch *batch)
 	smalti_queue_cancel(&batch->queue);
 }
 
+void smalti_batch_await_room(struct smalti_batch *batch)
+{
+	struct smalti_throttle *throttle = &batch->model->session->throttle;
+	smalti_insertion_begin(throttle);
+	smalti_queue_admit(&batch->queue, 0, INT64_MAX);
+	smalti_insertion_end(throttle);
+}
+
+void smalti_batch_drop(struct smalti_batch *batch, bool (*unwanted)(void *user))
+{
+	HOLD(&batch->queue.mutex);
+	for (struct smalti_job *job = batch->queue.oldest; job; job = job->next)
+		if (unwanted(((struct smalti_image_job *)job)->receiver.user))
+			smalti_task_group_cancel(job->task_group);
+}
+
 void smalti_batch_close(struct smalti_batch *batch)
 {
 	if (!batch)
@@ -258,11 +274,11 @@ static int prepare(struct smalti_image_job *work, struct smalti_error *error)
 	struct smalti_batch *batch = work->batch;
 	struct smalti_model *model = batch->model;
 	const struct smalti_plan *plan = work->plan;
-	const int64_t submitted = batch->queue.submitted;
+	const int64_t submitted = batch->queue.submitted, turn = batch->turn ? batch->turn : submitted;
 	char name[32];
 	snprintf(name, sizeof(name), "image %lld", (long long)submitted);
 	admit(batch, plan);
-	if (get_texts(work, -submitted, error) < 0 || open_resizer(work, error) < 0)
+	if (get_texts(work, -turn, error) < 0 || open_resizer(work, error) < 0)
 		return -1;
 	work->latent_shape[0] = model->denoiser->in_channels;
 	work->latent_shape[1] = plan->latent_height;
@@ -270,6 +286,7 @@ static int prepare(struct smalti_image_job *work, struct smalti_error *error)
 	work->flops = estimate(work);
 	work->job.bytes = plan->bytes;
 	work->job.complete = complete;
+	work->job.ahead = submitted - turn;
 	if (smalti_job_open(&batch->queue, &work->job, name, error) < 0)
 		return -1;
 	smalti_task_group_needs(work->job.task_group, model->task_group);
@@ -365,6 +382,14 @@ int smalti_batch_submit(struct smalti_batch *batch, struct smalti_plan *plan, in
 	const int status = submit(batch, plan, image, callbacks, error);
 	smalti_insertion_end(throttle);
 	return status;
+}
+
+int smalti_batch_submit_in_turn(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
+				const struct smalti_image_callbacks *callbacks, int64_t turn,
+				struct smalti_error *error)
+{
+	batch->turn = turn;
+	return smalti_batch_submit(batch, plan, image, callbacks, error);
 }
 
 static void serve(void *batch)

@@ -215,7 +215,7 @@ int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const ch
 	struct smalti_throttle *throttle = &queue->session->throttle;
 	smalti_insertion_begin(throttle);
 	/* What began first is ended first, while its tiles are in the caches. */
-	job->task_group = smalti_task_group_new(queue->session, name, -queue->submitted, error);
+	job->task_group = smalti_task_group_new(queue->session, name, job->ahead - queue->submitted, error);
 	if (!job->task_group) {
 		smalti_insertion_end(throttle);
 		return -1;

@@ -15,8 +15,9 @@ struct smalti_job {
 	/* Called once for a job that was submitted, after its last task; frees the job, the queue its
 	 * task group. It must not submit. */
 	void (*complete)(struct smalti_job *job);
-	int64_t number;                           /* of the queue's */
-	bool doomed;                              /* all ranks know that it fails */
+	int64_t ahead;  /* of so many jobs that are earlier; set before it is opened */
+	int64_t number; /* of the queue's */
+	bool doomed;    /* all ranks know that it fails */
 	struct smalti_ranks_outcomes *outcomes;   /* on other ranks, as rank 0 hears of them */
 	struct smalti_job *next, *next_completed; /* in the queue's lists */
 };
@@ -59,8 +60,8 @@ void smalti_queue_drain(struct smalti_queue *queue);
 void smalti_queue_cancel(struct smalti_queue *queue);
 
 /* Makes a job active whose `bytes` and `complete` are set: creates its task group, into which tasks are
- * inserted from here on; earlier jobs go first. After -1 there is no job. Until the job is submitted, by the
- * same thread, no other thread inserts tasks of the session. */
+ * inserted from here on; earlier jobs go first, but for those that it is ahead of. After -1 there is no job.
+ * Until the job is submitted, by the same thread, no other thread inserts tasks of the session. */
 int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const char *name,
 		    struct smalti_error *error);
 /* No more tasks. */

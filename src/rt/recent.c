@@ -42,13 +42,15 @@ void smalti_recent_add(struct smalti_recent *recent, int worker, const char *nam
 	snprintf(task->task_group, sizeof(task->task_group), "%s", task_group);
 }
 
-int64_t smalti_recent_read(struct smalti_recent *recent, int64_t from, int64_t count,
+int64_t smalti_recent_read(struct smalti_recent *recent, int64_t *from, int64_t count,
 			   struct smalti_recent_task *tasks)
 {
 	HOLD_MUTEX(&recent->mutex);
-	from = smalti_max(from, smalti_max(recent->added - recent->capacity, 0));
-	count = smalti_max(smalti_min(count, recent->added - from), 0);
+	if (*from > recent->added)
+		*from = 0;
+	*from = smalti_max(*from, smalti_max(recent->added - recent->capacity, 0));
+	count = smalti_min(count, recent->added - *from);
 	for (int64_t i = 0; i < count; i++)
-		tasks[i] = recent->tasks[(from + i) % recent->capacity];
+		tasks[i] = recent->tasks[(*from)++ % recent->capacity];
 	return count;
 }

@@ -18,7 +18,8 @@ void smalti_recent_free(struct smalti_recent *recent);
 /* Of the worker's thread: a task has ended that took so long. */
 void smalti_recent_add(struct smalti_recent *recent, int worker, const char *name, const char *task_group,
 		       double seconds);
-/* Copies those from number `from` on that are still kept, `count` at most, the first ones first. Returns how
- * many. Any thread. */
-int64_t smalti_recent_read(struct smalti_recent *recent, int64_t from, int64_t count,
+/* Copies those from number *from on that are still kept, `count` at most, the first ones first; *from becomes
+ * the number behind them. A number that no task can have yet is of another session, and read as 0. Returns
+ * how many. Any thread. */
+int64_t smalti_recent_read(struct smalti_recent *recent, int64_t *from, int64_t count,
 			   struct smalti_recent_task *tasks);

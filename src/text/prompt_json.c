@@ -82,7 +82,7 @@ static int read_seed(const cJSON *object, const char *text, struct smalti_prompt
 	if (cJSON_IsNumber(item)) {
 		words = found;
 		const char *number = member_text(text, index);
-		number += strspn(number, " \t\r");
+		number += strspn(number, " \t\r\n");
 		size_t length = strspn(number, "0123456789+-.eE");
 		snprintf(found, sizeof(found), "%.*s%s", (int)(length < 40 ? length : 40), number,
 			 length < 40 ? "" : "...");

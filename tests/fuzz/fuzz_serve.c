@@ -3,7 +3,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Whatever the body, a request is within the limits or refused with a reason. */
+/* Whatever the body, a request is within the limits or refused with a reason; whatever the Host, what is
+ * taken for this machine's has no letters but those of its name and of hexadecimal numbers. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct smalti_serve_options options = {
@@ -11,6 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    .height = 512,
 	    .steps = 50,
 	    .images = 4,
+	    .limits = {.waiting = 100, .of_client = 100},
 	    .request = {.images = 1, .steps = 20, .guidance = 4.5}};
 	struct smalti_serve_request request;
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -28,6 +30,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	     read->steps > options.steps || read->width > options.width || read->height > options.height))
 		abort();
 	smalti_serve_request_free(&request);
+	smalti_serve_is_local_origin(body);
+	if (smalti_serve_is_local(body) && strncasecmp(body, "localhost", 9) != 0 &&
+	    body[strspn(body, "[]:.0123456789abcdefABCDEF")])
+		abort();
 	free(body);
 	return 0;
 }

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# smalti serve among clients that mean harm: who goes leaves the queue, one image does not wait for many, and while some send
+# nothing, dribble, close, send without end, or garbage, no ordinary request is lost, and memory stays.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+
+tests=$(realpath "$(dirname "$0")")
+cd "$work"
+: >said
+"$SMALTI" serve --listen 127.0.0.1:0 --cpus 2 --max-images 100 --max-waiting 500 --max-waiting-of-client 100 >said 2>err &
+server=$!
+trap 'kill -9 $server 2>/dev/null || true; rm -rf "$work"' EXIT
+while ! grep -q listening said; do
+    kill -0 $server 2>/dev/null || fail "$(cat err)"
+    sleep 0.05
+done
+seconds=15
+[ -z "${SMALTI_TEST_FULL:-}" ] || seconds=600
+python3 "$tests/serve_soak.py" "$(sed 's/.*://' said)" $server $seconds || fail "$(cat err)"
+wait $server || fail "status $?: $(cat err)"
