@@ -82,6 +82,7 @@ check_PROGRAMS += tests/test_diffusion_loss
 check_PROGRAMS += tests/test_training_draws
 check_PROGRAMS += tests/test_optimizers
 check_PROGRAMS += tests/test_training
+check_PROGRAMS += tests/test_saved
 check_PROGRAMS += tests/test_null_caption
 check_PROGRAMS += tests/test_training_data
 libharness_la_SOURCES += tests/golden_features.c tests/golden_features.h

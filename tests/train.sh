@@ -306,10 +306,21 @@ expect 1 'not finite, first in the gradients of transformer_blocks.1.ff.net.0.pr
 # A damaged checkpoint is named.
 cp -r whole damaged
 printf 'x' | dd of=damaged/step-9/optimizer.safetensors bs=1 seek=5000 conv=notrunc status=none
-refuse 1 'step-9/optimizer.safetensors: its tensors are not those' "${train[@]}" --steps 11 -o damaged
+refuse 1 'step-9/optimizer.safetensors: it is not as it was written; the checkpoint is damaged: remove its directory' \
+    "${train[@]}" --steps 11 -o damaged
 rm -r damaged/step-9
+for part in transformer ema; do
+    sed -i 's/"num_layers": 2/"num_layers": 1/' damaged/step-8/$part/config.json
+    refuse 1 "step-8/$part/config.json: it is not as it was written" "${train[@]}" -o damaged
+    cp config.json damaged/step-8/$part/config.json
+done
 expect 0 '' "${train[@]}" -q -o damaged
 same whole/step-9 damaged/step-9
+# Nothing of it is where the options ask for another state.
+sed 's/"num_layers": 2/"num_layers": 1/' config.json >short.json
+refuse 2 'optimizer.safetensors: tensor ' "${train[@]}" -q --steps 10 --allow-change --optimizer came -o whole
+grep -q 'begin another run .*(--transformer)' err || fail "no remedy: $(cat err)"
+refuse 2 'model.safetensors: ' "${train[@]}" -q --steps 10 --allow-change --init short.json -o whole
 
 # A damaged row is named and left out.
 cp -r features rotten

@@ -66,8 +66,7 @@ static int open_weights(struct smalti_training_run *run, char digest[SMALTI_DIGE
 				 : NULL;
 	if (!path || smalti_transformer_config_read(path, &run->config, error) < 0)
 		return -1;
-	if (!run->saved.config)
-		run->saved.config = smalti_file_read(path, CONFIG_BYTES, &(size_t){0}, error);
+	run->saved.config = smalti_file_read(path, CONFIG_BYTES, &(size_t){0}, error);
 	if (!run->saved.config)
 		return -1;
 	if (directory)
