@@ -68,7 +68,24 @@ mkdir scratch
 expect 0 '' limited --recompute auto --memory-limit "${least}M" --scratch scratch -q -o again
 same kept/step-1 again/step-1
 [ -z "$(ls -A scratch)" ] || fail "left in scratch: $(ls -A scratch)"
-refuse 1 "'nowhere' cannot be used" limited --memory-limit "${least}M" --scratch nowhere -q -o never
+# Where it cannot be written or read, the run ends with the cause, and goes on from its checkpoint.
+offloaded() {
+    env SMALTI_FAULT="$1" SMALTI_FAULT_IN=scratch LD_PRELOAD="$(dirname "$SMALTI")/.libs/libfault.so" \
+        "$SMALTI" train features --steps 2 --batch 2 --micro 2 --warmup 0 --cpus 2 --recompute auto \
+        --memory-limit "${least}M" --scratch scratch -q -o again
+}
+if ! sanitized; then
+    for fault in full:1 full:40+ write:60 read-eio:20 read-eio:60+; do
+        refuse 1 "scratch directory 'scratch' cannot be " offloaded $fault
+        grep -q 'name another one, or allow more memory' err || fail "no remedy: $(cat err)"
+        [ -z "$(ls -A scratch)" ] || fail "$fault: left in scratch: $(ls -A scratch)"
+        [ "$(cd again && echo step-* .step-*)" = 'step-1 .step-*' ] || fail "$fault: $(ls -A again)"
+        same kept/step-1 again/step-1
+    done
+    expect 0 '' offloaded short:1+
+    [ -d again/step-2 ] || fail "short writes: $(ls again)"
+fi
+refuse 1 "'nowhere': no file can be made there" limited --memory-limit "${least}M" --scratch nowhere -q -o never
 
 # What operations did at last: their arithmetic is the step's, products are in f16, and conversions have bytes.
 expect 0 '' limited --precision f16 -q -o narrow
