@@ -250,6 +250,24 @@ expect 0 '' "${sampling[@]}" --recompute auto --memory-limit 200M -q -o beside
 same whole/step-9 beside/step-9
 cmp beside/samples/step-9/1.png seldom/samples/step-9/1.png || fail "another image beside a trainer with a memory limit"
 
+# A log that cannot be written is told of, and the run goes on without it; one that was cut loses that line alone.
+mkdir unlogged
+ln -s /dev/full unlogged/log.jsonl
+lost='unlogged/log.jsonl: cannot be written: No space left on device'
+expect 0 "$lost: the run goes on without it" "${train[@]}" --steps 1 -o unlogged
+refuse 0 "$lost" "${train[@]}" --steps 2 -q -o unlogged
+expect 0 "$lost" "${train[@]}" --steps 3 -q --json -o unlogged
+grep -q "\"log_lost\":\"$lost\"" out || fail "not in the JSON: $(cat out)"
+rm unlogged/log.jsonl
+expect 0 '' "${train[@]}" --steps 4 -q --json -o unlogged
+if grep -q log_lost out; then fail "lost: $(cat out)"; fi
+truncate -s -20 unlogged/log.jsonl
+expect 0 '' "${train[@]}" -q -o unlogged
+same whole/step-9 unlogged/step-9
+[ "$(grep -c '^{"training":1' unlogged/log.jsonl)" -eq 2 ] || fail "the log: $(cut -c 1-60 unlogged/log.jsonl)"
+expect 0 '' "$SMALTI" report unlogged -o cut.html
+grep -q '"processes":2,"unreadable":1}' cut.html || fail "the report: $(grep -o '"processes":.*' cut.html)"
+
 # Other options and other features are refused by name.
 refused() {
     refuse 2 "$1" "${train[@]}" "${@:2}" -o whole

@@ -293,6 +293,8 @@ static bool print_json(const struct train *t, const struct smalti_train_result *
 	cJSON_AddNumberToObject(object, "skipped", (double)result->skipped);
 	cJSON_AddNumberToObject(object, "damaged", (double)result->damaged);
 	smalti_device_json(object, t->session);
+	if (result->log.code)
+		smalti_json_add_text(object, "log_lost", result->log.message);
 	if (result->made > 0)
 		cJSON_AddNumberToObject(object, "loss", p->loss);
 	if (!isnan(result->mse)) {
@@ -311,6 +313,8 @@ static enum smalti_exit report(struct train *t, const struct smalti_train_result
 	const struct smalti_train_progress *p = &result->progress;
 	char seconds[SMALTI_NUMBER];
 	enum smalti_exit status = result->stopped ? SMALTI_EXIT_FAILED : SMALTI_EXIT_OK;
+	if (result->log.code && t->settings->quiet) /* it is an error, and was not told before */
+		smalti_progress_print(&t->progress, "smalti train: %s", result->log.message);
 	if (result->stopped)
 		smalti_progress_print(&t->progress,
 				      "smalti train: stopped by %s: %" PRId64 " of %" PRId64

@@ -184,6 +184,25 @@ static int go_on(struct smalti_training_run *run, struct smalti_error *error)
 		   : 0;
 }
 
+static void on_log_lost(void *user, const struct smalti_error *error)
+{
+	struct smalti_training_run *run = user;
+	char note[SMALTI_ERROR_LENGTH + 32];
+	run->result->log = *error;
+	snprintf(note, sizeof(note), "%s: the run goes on without it", error->message);
+	smalti_training_run_tell(run, note);
+}
+
+static void open_log(struct smalti_training_run *run)
+{
+	const struct smalti_training_log_head head = {.run = run->options->output,
+						      .session = run->session,
+						      .identity = run->saved.identity,
+						      .step = run->trainer.state.steps,
+						      .steps = run->options->steps};
+	run->log = smalti_training_log_open(&head, on_log_lost, run);
+}
+
 int smalti_training_run_open(struct smalti_training_run *run, struct smalti_error *error)
 {
 	if (open_parts(run, error) < 0)
@@ -196,8 +215,7 @@ int smalti_training_run_open(struct smalti_training_run *run, struct smalti_erro
 		return -1;
 	smalti_checkpoint_close(run->checkpoint); /* nothing more is read of it, and its pages are memory */
 	run->checkpoint = NULL;
-	run->log = smalti_training_log_open(run->options->output, run->session, run->saved.identity,
-					    run->trainer.state.steps, run->options->steps);
+	open_log(run);
 	run->result->progress.step = run->trainer.state.steps;
 	run->result->progress.steps = run->options->steps;
 	return 0;
