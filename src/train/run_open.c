@@ -154,9 +154,7 @@ static int set_data(struct smalti_training_run *run, struct smalti_error *error)
 {
 	smalti_trainer_set_data(&run->trainer, smalti_training_data_schema(run->data),
 				&run->saved.null_caption);
-	return run->options->recomputation == SMALTI_RECOMPUTE_AUTO
-		   ? smalti_training_run_check_memory(run, error)
-		   : 0;
+	return smalti_training_run_check_memory(run, error);
 }
 
 static int begin(struct smalti_training_run *run, struct smalti_error *error)
