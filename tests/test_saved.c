@@ -181,7 +181,8 @@ static void other_tensors_are_no_damage(void)
 			SUCCEEDS(load(run, &trainer, &error), &error, "the same");
 		else
 			FAILS(load(run, &trainer, &error), &error, SMALTI_EINVAL, "another",
-			      settings[smalti_max(was, is)].file, "of another optimizer or transformer", "(--transformer)");
+			      settings[smalti_max(was, is)].file, "of another optimizer or transformer",
+			      "(--transformer)");
 		CHECK(!strstr(error.message, "damaged"), error.message);
 		smalti_trainer_close(&trainer);
 	}
