@@ -76,6 +76,7 @@ static void refused(void)
 	    {"STARPU_LIMIT_OPENCL_1_MEM", "x", SMALTI_EINVAL, "'x'"},
 	    {"STARPU_OPENCL_ON_CPUS", "yes", SMALTI_EINVAL, "'yes'"},
 	    {"STARPU_PERF_MODEL_DIR", "/proc/none", SMALTI_EIO, "/proc/none"},
+	    {"STARPU_DISK_SWAP", "/tmp", SMALTI_EINVAL, "--scratch"},
 	    {"STARPU_SCHED", "LWS", SMALTI_EINVAL, "did you mean 'lws'"},
 	    {"STARPU_SCHED", "graph_test", SMALTI_EINVAL, "never starts"},
 	    {"STARPU_SCHED_LIB", "/none/such.so", SMALTI_EINVAL, "/none/such.so"},

@@ -254,7 +254,7 @@ static void set_memory(struct smalti_session *session, const struct smalti_sessi
 	session->memory_limit = tiles ? tiles + SMALTI_PROGRAM_BYTES : options->memory_limit;
 	session->memory =
 	    session->memory_limit ? session->memory_limit : smalti_machine_memory() / smalti_ranks_beside();
-	session->offloads = session->memory_limit && (options->scratch || getenv("STARPU_DISK_SWAP"));
+	session->offloads = session->memory_limit && options->scratch;
 }
 
 static void free_session(struct smalti_session *session)
