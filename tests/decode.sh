@@ -174,6 +174,12 @@ wrong 1 'decoder.conv_in.bias' star.safetensors --vae vae -o made/x.png
 { head -c -20000 "$SMALTI_MODELS/tesserae/$weights" && zeros 20000 | tr '\0' '\377'; } >$weights
 wrong 1 'not finite' star.safetensors --vae vae -o made/x.png
 
+# Numbers that no model can compute with: it is not the weights alone that may be the cause.
+for _ in {1..64}; do printf '\xe6\xb1\x61\x7f'; done | safetensors F32 1,4,4,4 >huge.safetensors
+too_large='are damaged; or the latents, with values up to 3e+38, are too large'
+wrong 1 "$too_large" huge.safetensors -o made/x.png
+refuse 1 "$too_large" "$SMALTI" generate -p 'a red star' --steps 2 --latents huge.safetensors -o made/x.png
+
 # A full disk, a closed pipe, a signal: half a file is none.
 limited() {
     (

@@ -172,6 +172,11 @@ else
     grep -qF '300 MiB allowed' "$work/out" || fail "the group's memory is not told: $(cat "$work/out")"
     expect 1 '300 MB are allowed' "${inside[@]}" "$SMALTI" generate --prompt x --size 4096x4096 --steps 1 -q \
         -o "$work/out.d/a.png"
+    "$SMALTI" extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" -k prompt --img-size 256 -q -o "$work/features"
+    expect 1 'MB of memory, but 300 MB are allowed: give --recompute auto, ' "${inside[@]}" "$SMALTI" train "$work/features" \
+        --batch 8 --micro 8 --steps 1 -q -o "$work/out.d/run"
+    expect 1 'though every block is computed again, but 300 MB are allowed: give a smaller --micro' "${inside[@]}" "$SMALTI" \
+        train "$work/features" --batch 64 --micro 64 --recompute block --steps 1 -q -o "$work/out.d/run"
 fi
 
 for reason in "${skipped[@]}"; do

@@ -52,4 +52,12 @@ if mount -t tmpfs -o size=24k none disk 2>/dev/null; then
     mount -o remount,size=1m disk
     expect 0 '2 made earlier' "${command[@]}" -o disk/ --resume
     same whole disk
+    # What does not fit into memory, nor into the scratch directory.
+    rm disk/*
+    offloaded=("$SMALTI" generate -p 'a red star' -s 512x512 --steps 1 --memory-limit 192M --scratch disk -q -o no.png)
+    refuse 1 "scratch directory 'disk' has " "${offloaded[@]}"
+    mount -o remount,size=17m disk
+    refuse 1 "scratch directory 'disk' cannot be written: No space left on device: name another one" "${offloaded[@]}"
+    [ -z "$(ls -A disk)" ] || fail "left in the scratch directory: $(ls -A disk)"
+    [ ! -e no.png ] || fail "no.png is there"
 fi

@@ -37,6 +37,8 @@ json.dump(trace | {"links": []}, open("unlinked.json", "w"))
 json.dump(trace | {"traceEvents": [e for e in events if e["name"] in ("thread_name", "block")]}, open("few.json", "w"))
 slow = [e | {"dur": e["dur"] * 1e3} if e["name"] == "gelu" else e for e in events]
 json.dump(trace | {"traceEvents": slow}, open("slow.json", "w"))
+for name, times in ("zero", 0), ("fast", 1e-9):
+    json.dump(trace | {"traceEvents": [e | {"dur": e["dur"] * times} if "dur" in e else e for e in events]}, open(name + ".json", "w"))
 events[1]["args"]["name"] = "CUDA 1.0 (T4 14.0 GiB)"
 json.dump(trace, open("unlike.json", "w"))
 PYTHON
@@ -67,6 +69,8 @@ done <<'REFUSED'
 1|no memory of CPUs|--measured place.json
 1|no link between main memory and A100|--measured unlinked.json
 1|too few operations on CPUs|--measured few.json
+1|tasks on CPUs that take no time|--measured zero.json
+1|fast.json: the tasks' times give no machine that can be simulated: "gbs"|--measured fast.json
 REFUSED
 
 # simulate OUTPUT OPTION...: a simulation's line of JSON.

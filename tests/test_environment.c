@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the environment says is used, or refused with a message; StarPU ends the program over much of it. */
+#include "base/file.h"
 #include "harness.h"
 #include "rt/cgroup.h"
 #include "rt/machine.h"
@@ -75,6 +76,7 @@ static void refused(void)
 	    {"STARPU_LIMIT_OPENCL_1_MEM", "x", SMALTI_EINVAL, "'x'"},
 	    {"STARPU_OPENCL_ON_CPUS", "yes", SMALTI_EINVAL, "'yes'"},
 	    {"STARPU_PERF_MODEL_DIR", "/proc/none", SMALTI_EIO, "/proc/none"},
+	    {"STARPU_DISK_SWAP", "/tmp", SMALTI_EINVAL, "--scratch"},
 	    {"STARPU_SCHED", "LWS", SMALTI_EINVAL, "did you mean 'lws'"},
 	    {"STARPU_SCHED", "graph_test", SMALTI_EINVAL, "never starts"},
 	    {"STARPU_SCHED_LIB", "/none/such.so", SMALTI_EINVAL, "/none/such.so"},
@@ -186,6 +188,39 @@ static void incomplete_measurements(void)
 	unsetenv("STARPU_HOSTNAME");
 }
 
+/* Where others may write, links do not lead what is written to the user's own files. */
+static void planted_links(void)
+{
+	static const char text[] = "my own\n";
+	static const char *const names[] = {"config", "latency", "bandwidth", "affinity"};
+	char directory[PATH], mine[PATH + 64], link[PATH + 128], probe[64];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	snprintf(directory, sizeof(directory), "%s/shared", test_scratch());
+	snprintf(mine, sizeof(mine), "%s/mine", directory);
+	snprintf(link, sizeof(link), "%s/bus", directory);
+	CHECK(mkdir(directory, 0777) == 0 && mkdir(link, 0777) == 0, link);
+	write_text(mine, text);
+	snprintf(probe, sizeof(probe), ".smalti.%ld.part", (long)getpid());
+	for (size_t i = 0; i <= COUNT(names); i++) {
+		if (i < COUNT(names))
+			snprintf(link, sizeof(link), "%s/bus/somewhere.%s", directory, names[i]);
+		else
+			snprintf(link, sizeof(link), "%s/bus/%s", directory, probe);
+		CHECK(symlink("../mine", link) == 0, link);
+	}
+	setenv("STARPU_HOSTNAME", "somewhere", 1);
+	struct smalti_session *session = open_with("STARPU_PERF_MODEL_DIR", directory, &error);
+	unsetenv("STARPU_HOSTNAME");
+	SUCCEEDS(session ? 0 : -1, &error, directory);
+	close_session(session);
+	char *left = smalti_file_read(mine, 1 << 20, &(size_t){0}, &error);
+	CHECK(left && strcmp(left, text) == 0, "the user's file");
+	free(left);
+	snprintf(link, sizeof(link), "%s/bus/somewhere.config", directory);
+	CHECK(size_of(link) > 0 && readlink(link, mine, sizeof(mine)) < 0,
+	      "measurements in a file of their own");
+}
+
 /* Made-up trees of control groups. */
 static void control_groups(void)
 {
@@ -289,6 +324,7 @@ static const struct test tests[] = {
     {"memory limit", memory_limit},
     {"policy of one's own", policy_of_ones_own},
     {"incomplete measurements", incomplete_measurements},
+    {"planted links", planted_links},
     {"control groups", control_groups},
     {"machine", machine},
     {"fork while open", fork_while_open},

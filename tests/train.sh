@@ -68,7 +68,24 @@ mkdir scratch
 expect 0 '' limited --recompute auto --memory-limit "${least}M" --scratch scratch -q -o again
 same kept/step-1 again/step-1
 [ -z "$(ls -A scratch)" ] || fail "left in scratch: $(ls -A scratch)"
-refuse 1 "'nowhere' cannot be used" limited --memory-limit "${least}M" --scratch nowhere -q -o never
+# Where it cannot be written or read, the run ends with the cause, and goes on from its checkpoint.
+offloaded() {
+    env SMALTI_FAULT="$1" SMALTI_FAULT_IN=scratch LD_PRELOAD="$(dirname "$SMALTI")/.libs/libfault.so" \
+        "$SMALTI" train features --steps 2 --batch 2 --micro 2 --warmup 0 --cpus 2 --recompute auto \
+        --memory-limit "${least}M" --scratch scratch -q -o again
+}
+if ! sanitized; then
+    for fault in full:1 full:40+ write:60 read-eio:20 read-eio:60+; do
+        refuse 1 "scratch directory 'scratch' cannot be " offloaded $fault
+        grep -q 'name another one, or allow more memory' err || fail "no remedy: $(cat err)"
+        [ -z "$(ls -A scratch)" ] || fail "$fault: left in scratch: $(ls -A scratch)"
+        [ "$(cd again && echo step-* .step-*)" = 'step-1 .step-*' ] || fail "$fault: $(ls -A again)"
+        same kept/step-1 again/step-1
+    done
+    expect 0 '' offloaded short:1+
+    [ -d again/step-2 ] || fail "short writes: $(ls again)"
+fi
+refuse 1 "'nowhere': no file can be made there" limited --memory-limit "${least}M" --scratch nowhere -q -o never
 
 # What operations did at last: their arithmetic is the step's, products are in f16, and conversions have bytes.
 expect 0 '' limited --precision f16 -q -o narrow
@@ -233,6 +250,24 @@ expect 0 '' "${sampling[@]}" --recompute auto --memory-limit 200M -q -o beside
 same whole/step-9 beside/step-9
 cmp beside/samples/step-9/1.png seldom/samples/step-9/1.png || fail "another image beside a trainer with a memory limit"
 
+# A log that cannot be written is told of, and the run goes on without it; one that was cut loses that line alone.
+mkdir unlogged
+ln -s /dev/full unlogged/log.jsonl
+lost='unlogged/log.jsonl: cannot be written: No space left on device'
+expect 0 "$lost: the run goes on without it" "${train[@]}" --steps 1 -o unlogged
+refuse 0 "$lost" "${train[@]}" --steps 2 -q -o unlogged
+expect 0 "$lost" "${train[@]}" --steps 3 -q --json -o unlogged
+grep -q "\"log_lost\":\"$lost\"" out || fail "not in the JSON: $(cat out)"
+rm unlogged/log.jsonl
+expect 0 '' "${train[@]}" --steps 4 -q --json -o unlogged
+if grep -q log_lost out; then fail "lost: $(cat out)"; fi
+truncate -s -20 unlogged/log.jsonl
+expect 0 '' "${train[@]}" -q -o unlogged
+same whole/step-9 unlogged/step-9
+[ "$(grep -c '^{"training":1' unlogged/log.jsonl)" -eq 2 ] || fail "the log: $(cut -c 1-60 unlogged/log.jsonl)"
+expect 0 '' "$SMALTI" report unlogged -o cut.html
+grep -q '"processes":2,"unreadable":1}' cut.html || fail "the report: $(grep -o '"processes":.*' cut.html)"
+
 # Other options and other features are refused by name.
 refused() {
     refuse 2 "$1" "${train[@]}" "${@:2}" -o whole
@@ -306,10 +341,21 @@ expect 1 'not finite, first in the gradients of transformer_blocks.1.ff.net.0.pr
 # A damaged checkpoint is named.
 cp -r whole damaged
 printf 'x' | dd of=damaged/step-9/optimizer.safetensors bs=1 seek=5000 conv=notrunc status=none
-refuse 1 'step-9/optimizer.safetensors: its tensors are not those' "${train[@]}" --steps 11 -o damaged
+refuse 1 'step-9/optimizer.safetensors: it is not as it was written; the checkpoint is damaged: remove its directory' \
+    "${train[@]}" --steps 11 -o damaged
 rm -r damaged/step-9
+for part in transformer ema; do
+    sed -i 's/"num_layers": 2/"num_layers": 1/' damaged/step-8/$part/config.json
+    refuse 1 "step-8/$part/config.json: it is not as it was written" "${train[@]}" -o damaged
+    cp config.json damaged/step-8/$part/config.json
+done
 expect 0 '' "${train[@]}" -q -o damaged
 same whole/step-9 damaged/step-9
+# Nothing of it is where the options ask for another state.
+sed 's/"num_layers": 2/"num_layers": 1/' config.json >short.json
+refuse 2 'optimizer.safetensors: tensor ' "${train[@]}" -q --steps 10 --allow-change --optimizer came -o whole
+grep -q 'begin another run .*(--transformer)' err || fail "no remedy: $(cat err)"
+refuse 2 'model.safetensors: ' "${train[@]}" -q --steps 10 --allow-change --init short.json -o whole
 
 # A damaged row is named and left out.
 cp -r features rotten

@@ -138,11 +138,12 @@ typedef enum smalti_train_action smalti_train_callback(void *user,
 
 struct smalti_train_result {
 	struct smalti_train_progress progress;
-	int64_t made;    /**< steps of this call */
-	int64_t skipped; /**< of them those that changed nothing */
-	int64_t damaged; /**< rows of features that were left out, since the run was begun */
-	bool stopped;    /**< by the callback, before all steps were made */
-	double mse, vb;  /**< of the last evaluation of this call; NaN: there was none */
+	int64_t made;            /**< steps of this call */
+	int64_t skipped;         /**< of them those that changed nothing */
+	int64_t damaged;         /**< rows of features that were left out, since the run was begun */
+	bool stopped;            /**< by the callback, before all steps were made */
+	double mse, vb;          /**< of the last evaluation of this call; NaN: there was none */
+	struct smalti_error log; /**< why RUN/log.jsonl lacks lines; SMALTI_OK: it has all */
 };
 
 /** Trains until all steps are made, or the callback ends it; the last checkpoint is then that of the last

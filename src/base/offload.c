@@ -58,14 +58,21 @@ void smalti_offload_close(struct smalti_offload *offload)
 	free(offload);
 }
 
+static int refuse(const struct smalti_offload *offload, const char *done, const char *cause,
+		  struct smalti_error *error)
+{
+	return smalti_fail(error, SMALTI_EIO,
+			   "scratch directory '%s' cannot be %s: %s: name another one, or allow more memory",
+			   offload->directory, done, cause);
+}
+
 int smalti_offload_write(void *user, int64_t offset, int64_t bytes, const void *data,
 			 struct smalti_error *error)
 {
 	const struct smalti_offload *offload = user;
 	if (smalti_write_at(offload->file, data, bytes, offset) == 0)
 		return 0;
-	return smalti_fail(error, SMALTI_EIO, "scratch directory '%s' cannot be written: %s",
-			   offload->directory, strerror(errno));
+	return refuse(offload, "written", strerror(errno), error);
 }
 
 int smalti_offload_read(void *user, int64_t offset, int64_t bytes, bool last, void *data,
@@ -74,9 +81,18 @@ int smalti_offload_read(void *user, int64_t offset, int64_t bytes, bool last, vo
 	const struct smalti_offload *offload = user;
 	const int64_t got = smalti_read_at(offload->file, data, bytes, offset);
 	if (got < bytes)
-		return smalti_fail(error, SMALTI_EIO, "scratch directory '%s' cannot be read: %s",
-				   offload->directory, got < 0 ? strerror(errno) : "the file was truncated");
-	if (last) /* not every file system can: then the space stays taken until the end */
-		fallocate(offload->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+		return refuse(offload, "read", got < 0 ? strerror(errno) : "the file was truncated", error);
+	if (last)
+		smalti_offload_drop(offload, offset, bytes);
 	return 0;
+}
+
+void smalti_offload_drop(const struct smalti_offload *offload, int64_t offset, int64_t bytes)
+{
+	fallocate(offload->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+}
+
+int smalti_offload_sync(const struct smalti_offload *offload, struct smalti_error *error)
+{
+	return fdatasync(offload->file) == 0 ? 0 : refuse(offload, "written", strerror(errno), error);
 }

@@ -20,3 +20,7 @@ int smalti_offload_write(void *user, int64_t offset, int64_t bytes, const void *
 /* With `last` its space is given back to the disk. */
 int smalti_offload_read(void *user, int64_t offset, int64_t bytes, bool last, void *data,
 			struct smalti_error *error);
+/* Gives the space back to the disk. Not every file system can: then it stays taken until the end. */
+void smalti_offload_drop(const struct smalti_offload *offload, int64_t offset, int64_t bytes);
+/* What was written is on the disk afterwards. */
+int smalti_offload_sync(const struct smalti_offload *offload, struct smalti_error *error);

@@ -152,8 +152,11 @@ static const struct smalti_option rows[] = {
      .choices = smalti_recomputations},
     SMALTI_TILE_TOKENS_ROW(TYPE, train.tile_tokens),
     {SMALTI_STRING(TYPE, train.strategy), "strategy", 0, "NAME",
-     "spread a step over the devices: data (its samples), patch or ring (the tokens of a sample), or such as "
-     "hybrid:data2.patch2; NAME may end in the number of parts"},
+     "spread a step over the devices: data (its samples), patch or ring (the tokens of a sample), tensor "
+     "(heads "
+     "and the MLP's columns, with the weights), or such as hybrid:data2.patch2; NAME may end in the number "
+     "of "
+     "parts"},
     {SMALTI_STRING(TYPE, train.shares), "shares", 0, "A:B:...",
      "with --strategy: the shares of the CPUs and of each device in turn; default: the devices' are equal"},
     SMALTI_SESSION_ROWS(TYPE),
@@ -175,9 +178,10 @@ static const struct smalti_example examples[] = {
     {"Compute half of each batch on each of two devices",
      "smalti train features -o run --opencl 2 --strategy data2"},
     {"Generate with the average of the weights",
-     "smalti generate --transformer run/step-1000/ema \"a red cube\""},
+     "smalti generate --transformer run/step-1000/ema -p \"a red ring on a white background\""},
     {"See what the run has learned every 500 steps",
-     "smalti train features -o run --steps 5000 --sample-every 500 --sample-prompt \"a red cube\""},
+     "smalti train features -o run --steps 5000 --sample-every 500 "
+     "--sample-prompt \"a red ring on a white background\""},
     {"Train from scratch", "smalti train features --init config.json -o run --lr 1e-4 --steps 100000"},
     {NULL, NULL},
 };
@@ -293,6 +297,8 @@ static bool print_json(const struct train *t, const struct smalti_train_result *
 	cJSON_AddNumberToObject(object, "skipped", (double)result->skipped);
 	cJSON_AddNumberToObject(object, "damaged", (double)result->damaged);
 	smalti_device_json(object, t->session);
+	if (result->log.code)
+		smalti_json_add_text(object, "log_lost", result->log.message);
 	if (result->made > 0)
 		cJSON_AddNumberToObject(object, "loss", p->loss);
 	if (!isnan(result->mse)) {
@@ -311,6 +317,8 @@ static enum smalti_exit report(struct train *t, const struct smalti_train_result
 	const struct smalti_train_progress *p = &result->progress;
 	char seconds[SMALTI_NUMBER];
 	enum smalti_exit status = result->stopped ? SMALTI_EXIT_FAILED : SMALTI_EXIT_OK;
+	if (result->log.code && t->settings->quiet) /* it is an error, and was not told before */
+		smalti_progress_print(&t->progress, "smalti train: %s", result->log.message);
 	if (result->stopped)
 		smalti_progress_print(&t->progress,
 				      "smalti train: stopped by %s: %" PRId64 " of %" PRId64

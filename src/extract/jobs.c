@@ -126,7 +126,8 @@ void *smalti_extract_job_keep(const struct smalti_extract_jobs *jobs, int64_t co
 			      const char *maker, enum smalti_dtype compute, struct smalti_error *error)
 {
 	const enum smalti_dtype dtype = jobs->parts->schema.dtype;
-	if (smalti_precision_check_made(count, values, maker, compute, error) < 0)
+	if (smalti_precision_check_made(
+		count, values, &(struct smalti_maker){.model = maker, .compute = compute}, error) < 0)
 		return NULL;
 	void *kept = smalti_aligned_alloc(count, smalti_dtype_bytes(dtype), error);
 	if (!kept)

@@ -13,7 +13,8 @@ struct smalti_image_job {
 	const struct smalti_text *texts[2];  /* negative (or NULL), prompt */
 	struct smalti_image_callbacks receiver;
 	int64_t latent_shape[3];
-	double flops; /* estimated, but for the texts */
+	const float *latents; /* that it begins with; NULL: noise */
+	double flops;         /* estimated, but for the texts */
 };
 
 struct smalti_batch {

@@ -141,11 +141,19 @@ static int get_texts(struct smalti_image_job *work, int64_t priority, struct sma
 				priority, work->texts + first, error);
 }
 
+static int check_made(const struct smalti_image_job *work, const char *model, enum smalti_dtype compute,
+		      int64_t count, const float *values, struct smalti_error *error)
+{
+	const int64_t *shape = work->latent_shape;
+	const struct smalti_maker maker = {model, compute, work->latents, shape[0] * shape[1] * shape[2]};
+	return smalti_precision_check_made(count, values, &maker, error);
+}
+
 static int deliver_latents(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
 	const struct smalti_image_job *work = user;
-	if (smalti_precision_check_made(count, values, "transformer",
-					smalti_precision_dtype(work->batch->model->precision), error) < 0)
+	if (check_made(work, "transformer", smalti_precision_dtype(work->batch->model->precision), count,
+		       values, error) < 0)
 		return -1;
 	if (!work->receiver.latents)
 		return 0;
@@ -178,8 +186,7 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 	const int64_t keep = smalti_min(work->plan->made_height - first, rows);
 	if (keep <= 0)
 		return 0;
-	if (smalti_precision_check_made(rows * width * 3, pixels, "VAE", work->batch->model->vae->compute,
-					error) < 0)
+	if (check_made(work, "VAE", work->batch->model->vae->compute, rows * width * 3, pixels, error) < 0)
 		return -1;
 	if (work->resizer) /* bins are never padded */
 		return smalti_interpolator_rows(work->resizer, first, keep, pixels, hand_over_row, work,
@@ -195,6 +202,7 @@ static struct smalti_tile *insert_diffusion(struct smalti_image_job *work, int64
 	const struct smalti_request *request = &plan->request;
 	const int64_t channels = model->denoiser->in_channels;
 	const int64_t elements = channels * plan->latent_height * plan->latent_width;
+	work->latents = request->latents ? request->latents + image * elements : NULL;
 	struct smalti_diffusion diffusion = {
 	    .sampler = plan->sampler,
 	    .height = plan->latent_height,
@@ -206,7 +214,7 @@ static struct smalti_tile *insert_diffusion(struct smalti_image_job *work, int64
 	    .image = image,
 	    .images = request->images,
 	    .noise_dtype = dtypes[request->noise],
-	    .latents = request->latents ? request->latents + image * elements : NULL,
+	    .latents = work->latents,
 	    .guidance = (float)request->guidance,
 	};
 	for (int i = 0; i < 2; i++)

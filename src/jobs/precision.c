@@ -39,8 +39,20 @@ enum smalti_dtype smalti_precision_vae_dtype(enum smalti_precision precision,
 	return dtype == SMALTI_F16 && config->force_upcast ? SMALTI_F32 : dtype;
 }
 
-int smalti_precision_check_made(int64_t count, const float *values, const char *maker,
-				enum smalti_dtype compute, struct smalti_error *error)
+/* What else may be the cause where somebody gave latents. */
+static void blame_latents(const struct smalti_maker *maker, char text[96])
+{
+	float largest = 0;
+	text[0] = '\0';
+	if (!maker->latents)
+		return;
+	for (int64_t i = 0; i < maker->latents_count; i++)
+		largest = fmaxf(largest, fabsf(maker->latents[i]));
+	snprintf(text, 96, "; or the latents, with values up to %.3g, are too large", (double)largest);
+}
+
+int smalti_precision_check_made(int64_t count, const float *values, const struct smalti_maker *maker,
+				struct smalti_error *error)
 {
 	static const char *const causes[] = {
 	    [SMALTI_F32] = "the model's weights are damaged",
@@ -50,11 +62,14 @@ int smalti_precision_check_made(int64_t count, const float *values, const char *
 			    "f32 to know",
 	};
 	int64_t bad = 0;
+	char latents[96];
 	for (int64_t i = 0; i < count; i++)
 		bad += !isfinite(values[i]);
 	if (bad == 0)
 		return 0;
+	blame_latents(maker, latents);
 	return smalti_fail(error, SMALTI_ECORRUPT,
-			   "the %s gave %" PRId64 " values that are not finite, computing in %s: %s", maker,
-			   bad, smalti_dtype_name(compute), causes[compute]);
+			   "the %s gave %" PRId64 " values that are not finite, computing in %s: %s%s",
+			   maker->model, bad, smalti_dtype_name(maker->compute), causes[maker->compute],
+			   latents);
 }

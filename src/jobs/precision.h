@@ -20,7 +20,15 @@ enum smalti_dtype smalti_precision_dtype(enum smalti_precision precision);
 enum smalti_dtype smalti_precision_vae_dtype(enum smalti_precision precision,
 					     const struct smalti_vae_config *config);
 
-/* -1 where some of the values that a model made with such operands are not finite: by damaged weights, or by
- * numbers that the dtype has not. */
-int smalti_precision_check_made(int64_t count, const float *values, const char *maker,
-				enum smalti_dtype compute, struct smalti_error *error);
+/* What made values: a model with such operands, perhaps of latents that somebody gave. */
+struct smalti_maker {
+	const char *model;
+	enum smalti_dtype compute;
+	const float *latents; /* NULL: of noise, or of an image or text */
+	int64_t latents_count;
+};
+
+/* -1 where some of the values are not finite: by damaged weights, by numbers that the dtype has not, or by
+ * latents that are too large. */
+int smalti_precision_check_made(int64_t count, const float *values, const struct smalti_maker *maker,
+				struct smalti_error *error);

@@ -25,6 +25,7 @@ static int check(const struct smalti_vae *vae, const struct smalti_vae_decoding 
 struct decoding {
 	struct smalti_vae_decoding given;
 	enum smalti_dtype compute;
+	int64_t latents; /* how many values */
 };
 struct encoding {
 	struct smalti_vae_encoding given;
@@ -39,7 +40,8 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 	const struct decoding *decoding = user;
 	const struct smalti_vae_decoding *d = &decoding->given;
 	const int64_t count = rows * width * 3;
-	if (smalti_precision_check_made(count, pixels, "VAE", decoding->compute, error) < 0)
+	const struct smalti_maker maker = {"VAE", decoding->compute, d->latents, decoding->latents};
+	if (smalti_precision_check_made(count, pixels, &maker, error) < 0)
 		return -1;
 	if (d->samples == SMALTI_SAMPLES_F32)
 		return d->rows(d->request.user, first, rows, pixels, error);
@@ -71,7 +73,10 @@ int smalti_vae_decode_image(struct smalti_vae *vae, const struct smalti_vae_deco
 	SMALTI_REPORT(error);
 	if (check(vae, decoding, error) < 0)
 		return -1;
-	struct decoding d = {*decoding, vae->compute};
+	const int64_t factor = smalti_vae_factor(&vae->config);
+	struct decoding d = {*decoding, vae->compute,
+			     vae->config.latent_channels * (decoding->request.height / factor) *
+				 (decoding->request.width / factor)};
 	return smalti_vae_request_run(vae, SMALTI_VAE_DECODE, &d.given.request, insert, &d, error);
 }
 
@@ -107,7 +112,8 @@ static int deliver_planes(void *user, int64_t count, const float *values, struct
 {
 	const struct encoding *encoding = user;
 	const struct smalti_vae_encoding *e = &encoding->given;
-	if (smalti_precision_check_made(count, values, "VAE", encoding->compute, error) < 0)
+	const struct smalti_maker maker = {.model = "VAE", .compute = encoding->compute};
+	if (smalti_precision_check_made(count, values, &maker, error) < 0)
 		return -1;
 	const size_t half = (size_t)count / 2;
 	memcpy(e->mean, values, half * sizeof(float));

@@ -32,7 +32,6 @@ static const char *const numbers[] = {
     "DISABLE_ASYNCHRONOUS_CUDA_COPY",
     "DISABLE_ASYNCHRONOUS_OPENCL_COPY",
     "DISABLE_PINNING",
-    "DISK_SWAP_SIZE",
     "DISPLAY_BINDINGS",
     "ENABLE_CUDA_GPU_GPU_DIRECT",
     "ENABLE_MAP",
@@ -223,9 +222,20 @@ static int check_lists(struct smalti_error *error)
 	return 0;
 }
 
+/* The session has a disk of its own. */
+static int check_disk(struct smalti_error *error)
+{
+	if (!getenv("STARPU_DISK_SWAP"))
+		return 0;
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "the environment's STARPU_DISK_SWAP: StarPU ends the program when that disk is full: "
+	    "unset it, and name a scratch directory (--scratch) with a memory limit instead");
+}
+
 int smalti_environment_check(const struct smalti_machine_cpus *cpus, struct smalti_error *error)
 {
-	if (check_numbers(error) < 0 || check_processors(cpus, error) < 0)
+	if (check_numbers(error) < 0 || check_processors(cpus, error) < 0 || check_disk(error) < 0)
 		return -1;
 	return check_lists(error);
 }

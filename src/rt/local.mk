@@ -20,6 +20,7 @@ libcore_la_SOURCES += \
 	src/rt/task_group.c src/rt/task_group.h \
 	src/rt/session.c src/rt/session.h \
 	src/rt/machine.h src/rt/simulation.h src/rt/task_times.h \
+	src/rt/scratch.c src/rt/scratch.h \
 	src/rt/session_open.c \
 	src/rt/slave.c src/rt/slave.h \
 	src/rt/slowdown.c src/rt/slowdown.h \

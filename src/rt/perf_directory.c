@@ -30,13 +30,14 @@ static bool make_directories(const char *path)
 	return true;
 }
 
-/* Whether a new file can be made in the directory and filled. */
+/* Whether a new file can be made in the directory and filled. Others may write there, too: its name is one
+ * that nobody has, or can guess. */
 static bool takes_a_file(const char *directory)
 {
-	static const char zeros[ROOM];
+	static const char zeros[ROOM], end[] = ".part";
 	char probe[MOST_PATH + 64];
-	snprintf(probe, sizeof(probe), "%s/.smalti.%ld.part", directory, (long)getpid());
-	const int file = open(probe, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	snprintf(probe, sizeof(probe), "%s/.smalti.XXXXXX%s", directory, end);
+	const int file = mkostemps(probe, (int)strlen(end), O_CLOEXEC);
 	if (file < 0)
 		return false;
 	const bool written = write(file, zeros, sizeof(zeros)) == (ssize_t)sizeof(zeros);
@@ -55,13 +56,15 @@ static void host_name(char name[HOST])
 		name[strcspn(name, ".")] = '\0';
 }
 
-/* StarPU's files are text: one that a full disk cut has no end of a line, as has an empty one. */
+/* StarPU's files are text: one that a full disk cut has no end of a line, as has an empty one. A link is none
+ * of them: StarPU would write to what it leads to. */
 static bool is_complete(int directory, const char *name, bool *young)
 {
 	struct stat info;
 	char last = '\n';
 	*young = false;
-	const int file = openat(directory, name, O_RDWR | O_CLOEXEC | O_NONBLOCK); /* StarPU writes it, too */
+	const int file = /* StarPU writes it, too */
+	    openat(directory, name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	if (file < 0)
 		return errno == ENOENT;
 	bool complete = fstat(file, &info) == 0 && S_ISREG(info.st_mode);

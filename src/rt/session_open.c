@@ -11,6 +11,7 @@
 #include "rt/ranks.h"
 #include "rt/recent.h"
 #include "rt/reproducible.h"
+#include "rt/scratch.h"
 #include "rt/session.h"
 #include "rt/slowdown.h"
 #include "rt/task.h"
@@ -36,36 +37,6 @@ void smalti_session_defaults(struct smalti_session_options *options)
 	*options = (struct smalti_session_options){.cuda = -1};
 }
 
-static int refuse_scratch(const char *directory, struct smalti_error *error)
-{
-	return smalti_fail(
-	    error, SMALTI_EIO,
-	    "scratch directory '%s' cannot be used: it must exist, be writable and have 16 MB free",
-	    directory);
-}
-
-/* StarPU ends the process over a directory that it cannot write to, so try it first. */
-static int check_scratch(const char *directory, struct smalti_error *error)
-{
-	struct stat info;
-	if (stat(directory, &info) < 0 || !S_ISDIR(info.st_mode) || access(directory, W_OK | X_OK) < 0)
-		return refuse_scratch(directory, error);
-	return 0;
-}
-
-/* What does not fit under the limit goes to a file in `directory`; StarPU's disk node moves it. */
-static int add_scratch_disk(const struct smalti_session_options *options, struct smalti_error *error)
-{
-	if (!options->scratch)
-		return 0;
-	/* StarPU wants it writable */
-	SCOPED(free) char *directory = smalti_format(error, "%s", options->scratch);
-	if (!directory)
-		return -1;
-	const int node = starpu_disk_register(&starpu_disk_unistd_ops, directory, (starpu_ssize_t)-1);
-	return node < 0 ? refuse_scratch(options->scratch, error) : 0;
-}
-
 static int check_alone(struct smalti_error *error)
 {
 	if (!is_open)
@@ -86,8 +57,6 @@ static int check_options(const struct smalti_session_options *options, const str
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "GPU memory limit: expected %d MB or more, found %lld MB",
 				   SMALTI_LEAST_DEVICE, (long long)(options->gpu_memory_limit / MEGABYTE));
-	if (options->scratch && check_scratch(options->scratch, error) < 0)
-		return -1;
 	if (options->memory_limit && options->memory_limit < SMALTI_PROGRAM_BYTES + LEAST_TILES)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "memory limit: expected %d MB or more, found %lld MB",
@@ -285,7 +254,7 @@ static void set_memory(struct smalti_session *session, const struct smalti_sessi
 	session->memory_limit = tiles ? tiles + SMALTI_PROGRAM_BYTES : options->memory_limit;
 	session->memory =
 	    session->memory_limit ? session->memory_limit : smalti_machine_memory() / smalti_ranks_beside();
-	session->offloads = session->memory_limit && (options->scratch || getenv("STARPU_DISK_SWAP"));
+	session->offloads = session->memory_limit && options->scratch;
 }
 
 static void free_session(struct smalti_session *session)
@@ -366,7 +335,8 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	session->reproducible = options->reproducible && session->device_counts.sum > 0;
 	if (!session->busy || !session->op_counters || !session->ended || !session->slowdown ||
 	    !session->places || !session->devices || find_speeds(session, error) < 0 ||
-	    smalti_reproducible_check(session, error) < 0 || add_scratch_disk(options, error) < 0)
+	    smalti_reproducible_check(session, error) < 0 ||
+	    (options->scratch && smalti_scratch_open(session, options->scratch, error) < 0))
 		return -1;
 	session->transfers = smalti_calloc(starpu_bus_get_count(), sizeof(*session->transfers), error);
 	session->meters = session->device_counts.sum ? smalti_meters_open(error) : NULL;

@@ -153,6 +153,10 @@ static int check_kind(const struct kind *kind, const char *name, struct smalti_e
 		return smalti_fail(
 		    error, SMALTI_EFORMAT,
 		    "too few operations on %s: trace 'smalti generate --grain operation' with it, too", name);
+	if (!isfinite(flops_of(kind, SMALTI_PRODUCTS)) || !isfinite(bandwidth_of(kind)))
+		return smalti_fail(
+		    error, SMALTI_EFORMAT,
+		    "tasks on %s that take no time: expected traces of 'smalti generate --trace'", name);
 	if (!(kind->memory > 0))
 		return smalti_fail(error, SMALTI_EFORMAT, "no memory of %s: expected \"memories\"", name);
 	return 0;
@@ -238,5 +242,11 @@ int smalti_calibrate(const char *files, int precision, const char *output, struc
 	SCOPED(cJSON_Delete) cJSON *machine = cJSON_CreateObject();
 	if (!machine || !fill(machine, &calibration, precision))
 		return smalti_fail(error, SMALTI_ENOMEM, "out of memory for %s", output);
+	struct smalti_simulated_machine read;
+	if (smalti_machine_parse(machine, &read, error) < 0) {
+		smalti_error_prefix(error, "%s: the tasks' times give no machine that can be simulated",
+				    files);
+		return -1;
+	}
 	return smalti_json_write(output, machine, error);
 }

@@ -223,8 +223,10 @@ double smalti_machine_wait(const struct smalti_simulated_machine *machine, doubl
 		   : 0;
 }
 
-static int parse(const cJSON *file, struct smalti_simulated_machine *machine, struct smalti_error *error)
+int smalti_machine_parse(const cJSON *file, struct smalti_simulated_machine *machine,
+			 struct smalti_error *error)
 {
+	*machine = (struct smalti_simulated_machine){.gpu_kinds = 0};
 	const char *name;
 	const cJSON *cpus = object_in(file, "cpus", error);
 	if (!cpus || smalti_json_string(file, "name", SMALTI_JSON_REQUIRED, &name, error) < 0)
@@ -261,12 +263,12 @@ char *smalti_machine_path(const char *file, struct smalti_error *error)
 int smalti_machine_read(const char *file, struct smalti_simulated_machine *machine,
 			struct smalti_error *error)
 {
-	*machine = (struct smalti_simulated_machine){.gpu_kinds = 0};
 	SCOPED(free) char *path = smalti_machine_path(file, error);
 	cJSON *object = path ? smalti_config_open(path, error) : NULL;
 	if (!path)
 		return -1;
-	return smalti_config_close(object, path, object ? parse(object, machine, error) : -1, error);
+	return smalti_config_close(object, path, object ? smalti_machine_parse(object, machine, error) : -1,
+				   error);
 }
 
 enum smalti_work smalti_machine_work(const char *op)

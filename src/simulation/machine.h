@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/base.h"
+#include "base/json.h"
 
 /* A machine that is simulated, as its file in machines/ describes it (docs/simulate.md). */
 
@@ -56,6 +56,9 @@ struct smalti_simulated_machine {
  * SMALTI_EFORMAT. */
 int smalti_machine_read(const char *file, struct smalti_simulated_machine *machine,
 			struct smalti_error *error);
+/* The same from a file's object. */
+int smalti_machine_parse(const cJSON *file, struct smalti_simulated_machine *machine,
+			 struct smalti_error *error);
 /* Has it run a program whose exchanges block: from here on a GPU is busy while it receives, and links between
  * GPUs take no time beside that. Where the file says nothing of exchanges they are as fast as those links. */
 void smalti_machine_block(struct smalti_simulated_machine *machine);

@@ -8,22 +8,49 @@
 #include "train/run.h"
 
 struct smalti_training_log {
-	FILE *stream;
+	char *path;
+	FILE *stream; /* NULL: it is lost */
+	smalti_training_log_lost *lost;
+	void *user;
 	struct smalti_session *session;
 	double *busy;               /* seconds of each worker, to the line before */
 	int64_t moved;              /* bytes to and from devices, to the line before */
 	struct smalti_op_use *done; /* by CPUs, to the beginning */
 };
 
-/* Frees the object. A line is written whole, or after a crash not to its end. */
+/* Nothing more is written: what came behind a line that is cut would be no line. */
+static void lose(struct smalti_training_log *log)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	smalti_fail_errno(&error, "%s: cannot be written", log->path);
+	if (log->stream)
+		fclose(log->stream);
+	log->stream = NULL;
+	log->lost(log->user, &error);
+}
+
+/* Frees the object; NULL is none. A line is written whole, or after a crash not to its end. */
 static void write_line(struct smalti_training_log *log, cJSON *object)
 {
 	SCOPED(free) char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+	const bool wanted = object && log && log->stream;
 	cJSON_Delete(object);
-	if (!text || !log)
+	if (!wanted)
 		return;
-	fprintf(log->stream, "%s\n", text);
-	fflush(log->stream);
+	if (!text)
+		errno = ENOMEM;
+	if (!text || fprintf(log->stream, "%s\n", text) < 0 || fflush(log->stream) != 0)
+		lose(log);
+}
+
+/* To add lines. A last one that was cut gets its end: it is lost, but not the next. */
+static FILE *open_stream(const char *path)
+{
+	FILE *stream = fopen(path, "a+e");
+	if (stream && fseeko(stream, -1, SEEK_END) == 0 && fgetc(stream) != '\n' &&
+	    fseeko(stream, 0, SEEK_END) == 0)
+		fputc('\n', stream);
+	return stream;
 }
 
 static void add_workers(cJSON *object, const struct smalti_session *session)
@@ -63,41 +90,49 @@ static void free_log(struct smalti_training_log *log)
 {
 	free(log->busy);
 	free(log->done);
+	free(log->path);
 	free(log);
 }
 
-/* All of it, or nothing. */
-static int start(struct smalti_training_log *log, const char *run, struct smalti_session *session)
-{
-	SCOPED(free) char *path = smalti_format(NULL, "%s/log.jsonl", run);
-	log->session = session;
-	log->busy = smalti_calloc(session->workers, sizeof(*log->busy), NULL);
-	log->done = smalti_op_counters_sum(session->op_counters, session->workers, NULL);
-	log->stream = path && log->busy && log->done ? fopen(path, "ae") : NULL;
-	for (int i = 0; log->stream && i < session->workers; i++)
-		log->busy[i] = smalti_session_busy(session, i);
-	return log->stream ? 0 : -1;
-}
-
-struct smalti_training_log *smalti_training_log_open(const char *run, struct smalti_session *session,
-						     const cJSON *identity, int64_t step, int64_t steps)
+static struct smalti_training_log *new_log(const char *run, struct smalti_session *session)
 {
 	struct smalti_training_log *log = smalti_calloc(1, sizeof(*log), NULL);
 	if (!log)
 		return NULL;
-	if (start(log, run, session) < 0) {
-		free_log(log);
+	log->session = session;
+	log->path = smalti_format(NULL, "%s/log.jsonl", run);
+	log->busy = smalti_calloc(session->workers, sizeof(*log->busy), NULL);
+	log->done = smalti_op_counters_sum(session->op_counters, session->workers, NULL);
+	for (int i = 0; log->busy && i < session->workers; i++)
+		log->busy[i] = smalti_session_busy(session, i);
+	if (log->path && log->busy && log->done)
+		return log;
+	free_log(log);
+	return NULL;
+}
+
+struct smalti_training_log *smalti_training_log_open(const struct smalti_training_log_head *head,
+						     smalti_training_log_lost *lost, void *user)
+{
+	struct smalti_training_log *log = new_log(head->run, head->session);
+	if (!log) {
+		lost(user, &(struct smalti_error){SMALTI_ENOMEM, "no memory for the log"});
 		return NULL;
 	}
+	log->lost = lost;
+	log->user = user;
+	log->stream = open_stream(log->path);
+	if (!log->stream)
+		lose(log);
 	moved_since(log);
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddNumberToObject(object, "training", 1);
 	cJSON_AddStringToObject(object, "program", "smalti " SMALTI_VERSION);
 	cJSON_AddNumberToObject(object, "began", smalti_wall_clock());
-	cJSON_AddNumberToObject(object, "from", (double)step);
-	cJSON_AddNumberToObject(object, "steps", (double)steps);
-	add_workers(object, session);
-	cJSON_AddItemToObject(object, "identity", cJSON_Duplicate(identity, true));
+	cJSON_AddNumberToObject(object, "from", (double)head->step);
+	cJSON_AddNumberToObject(object, "steps", (double)head->steps);
+	add_workers(object, head->session);
+	cJSON_AddItemToObject(object, "identity", cJSON_Duplicate(head->identity, true));
 	write_line(log, object);
 	return log;
 }
@@ -187,6 +222,7 @@ void smalti_training_log_close(struct smalti_training_log *log)
 		return;
 	log_operations(log);
 	log_devices(log);
-	fclose(log->stream);
+	if (log->stream)
+		fclose(log->stream);
 	free_log(log);
 }

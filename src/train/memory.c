@@ -110,6 +110,19 @@ static bool search(const struct smalti_trainer *trainer, const struct smalti_dit
 	}
 }
 
+/* Whether a plan that was asked for has room if its layers take turns: tasks that could run at any time
+ * nearly do so. *needed: what that takes. */
+static bool fits_about(const struct smalti_trainer *trainer, const struct smalti_dit_sample *sample,
+		       struct smalti_step_plan *plan, int64_t *needed)
+{
+	struct smalti_step_plan in_turns = *plan;
+	in_turns.bounded = true;
+	count(trainer, sample, plan);
+	count(trainer, sample, &in_turns);
+	*needed = in_turns.bytes;
+	return in_turns.bytes <= trainer->session->memory;
+}
+
 /* Of each replica: workers wait when small samples end sooner than the next are inserted; of large ones, two
  * are enough, and more would only take memory. */
 static int64_t choose_together(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape)
@@ -124,21 +137,35 @@ static int64_t choose_together(const struct smalti_trainer *trainer, const struc
 }
 
 static int refuse(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
-		  const struct smalti_step_plan *plan, struct smalti_error *error)
+		  int64_t together, int64_t bytes, struct smalti_error *error)
 {
-	return smalti_fail(error, SMALTI_ENOMEM,
-			   "a step with %" PRId64 " samples at a time, of %" PRId64 "x%" PRId64
-			   " latents and %" PRId64 " tokens of captions, needs %" PRId64
-			   " MB of memory though every block is computed again, but %" PRId64
-			   " MB are allowed: give a smaller --micro or fewer --lanes, --optimizer came, no "
-			   "average (--ema 0), a --scratch directory, or a higher --memory-limit",
-			   plan->together, shape->height, shape->width, shape->text_tokens,
-			   (plan->bytes >> 20) + 1, trainer->session->memory >> 20);
+	const bool kept = trainer->options->recomputation == SMALTI_RECOMPUTE_NONE;
+	return smalti_fail(
+	    error, SMALTI_ENOMEM,
+	    "a step with %" PRId64 " samples at a time, of %" PRId64 "x%" PRId64 " latents and %" PRId64
+	    " tokens of captions, needs %" PRId64 " MB of memory%s, but %" PRId64
+	    " MB are allowed: give %sa smaller --micro or fewer --lanes, --optimizer came, no average "
+	    "(--ema 0), a --scratch directory, or a higher --memory-limit",
+	    together, shape->height, shape->width, shape->text_tokens, (bytes >> 20) + 1,
+	    kept ? "" : " though every block is computed again", trainer->session->memory >> 20,
+	    kept ? "--recompute auto, " : "");
 }
 
 bool smalti_trainer_counts(const struct smalti_trainer *trainer)
 {
 	return trainer->strategy.count == 0 && smalti_session_place_count(trainer->session) == 1;
+}
+
+/* Where tiles may lie twice, what stays between the steps is there at least; devices may hold it elsewhere.
+ */
+static int check_least(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
+		       const struct smalti_step_plan *plan, struct smalti_error *error)
+{
+	const struct smalti_session *session = trainer->session;
+	const int64_t bytes = smalti_trainer_bytes(trainer) + (int64_t)SMALTI_PROGRAM_BYTES;
+	if (smalti_session_place_count(session) > 1 || bytes <= session->memory || session->offloads)
+		return 0;
+	return refuse(trainer, shape, plan->together, bytes, error);
 }
 
 int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
@@ -153,7 +180,7 @@ int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct s
 					  .recomputed = again ? trainer->config.layers : 0,
 					  .bounded = again && counts};
 	if (!counts)
-		return 0;
+		return check_least(trainer, shape, plan, error);
 	if (smalti_tokens_cut(&tokens, &trainer->strategy, shape->height / patch * columns, columns,
 			      smalti_training_tile_tokens(o), error) < 0)
 		return -1;
@@ -161,13 +188,14 @@ int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct s
 						 .width = shape->width,
 						 .tokens = &tokens,
 						 .text_tokens = shape->text_tokens};
-	bool fitting = true;
-	if (o->recomputation == SMALTI_RECOMPUTE_AUTO)
-		fitting = search(trainer, &sample, plan);
-	else
-		count(trainer, &sample, plan);
+	int64_t needed = 0;
+	const bool fitting = o->recomputation == SMALTI_RECOMPUTE_AUTO
+				 ? search(trainer, &sample, plan)
+				 : fits_about(trainer, &sample, plan, &needed);
 	smalti_tokens_free(&tokens);
-	return fitting || trainer->session->offloads ? 0 : refuse(trainer, shape, plan, error);
+	return fitting || trainer->session->offloads
+		   ? 0
+		   : refuse(trainer, shape, plan->together, needed ? needed : plan->bytes, error);
 }
 
 int64_t smalti_sample_text_tokens(const struct smalti_trainer *trainer,

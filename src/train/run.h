@@ -22,12 +22,21 @@
 /* SMALTI_EINVAL for options that are out of range. */
 int smalti_train_check(const struct smalti_train_options *options, struct smalti_error *error);
 
-/* RUN/log.jsonl, to which every run of the directory adds its lines (docs/training.md). What is not written
- * is done without. */
+/* RUN/log.jsonl, to which every run of the directory adds its lines (docs/training.md). */
 struct smalti_training_log;
 
-struct smalti_training_log *smalti_training_log_open(const char *run, struct smalti_session *session,
-						     const cJSON *identity, int64_t step, int64_t steps);
+/* The first line of a process. */
+struct smalti_training_log_head {
+	const char *run; /* its directory */
+	struct smalti_session *session;
+	const cJSON *identity;
+	int64_t step, steps;
+};
+/* Called once, where the log cannot be written (on): the run does without it. */
+typedef void smalti_training_log_lost(void *user, const struct smalti_error *error);
+
+struct smalti_training_log *smalti_training_log_open(const struct smalti_training_log_head *head,
+						     smalti_training_log_lost *lost, void *user);
 void smalti_training_log_step(struct smalti_training_log *log, const struct smalti_training_state *state,
 			      int64_t epoch, const struct smalti_step_result *result, double data_seconds);
 void smalti_training_log_evaluation(struct smalti_training_log *log, int64_t step, const char *of,

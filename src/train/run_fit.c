@@ -65,6 +65,8 @@ int smalti_training_run_check_memory(struct smalti_training_run *run, struct sma
 	smalti_step_shape_widen(&shape, extent.latent_height, extent.latent_width, extent.tokens);
 	if (smalti_step_plan_choose(&run->trainer, &shape, &plan, error) < 0)
 		return -1;
+	if (run->options->recomputation != SMALTI_RECOMPUTE_AUTO)
+		return 0;
 	snprintf(note, sizeof(note),
 		 "steps take %" PRId64 " MB of %" PRId64 " at most: %" PRId64 " of %" PRId64
 		 " blocks computed again, %" PRId64 " samples at a time",

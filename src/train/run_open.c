@@ -66,8 +66,7 @@ static int open_weights(struct smalti_training_run *run, char digest[SMALTI_DIGE
 				 : NULL;
 	if (!path || smalti_transformer_config_read(path, &run->config, error) < 0)
 		return -1;
-	if (!run->saved.config)
-		run->saved.config = smalti_file_read(path, CONFIG_BYTES, &(size_t){0}, error);
+	run->saved.config = smalti_file_read(path, CONFIG_BYTES, &(size_t){0}, error);
 	if (!run->saved.config)
 		return -1;
 	if (directory)
@@ -155,9 +154,7 @@ static int set_data(struct smalti_training_run *run, struct smalti_error *error)
 {
 	smalti_trainer_set_data(&run->trainer, smalti_training_data_schema(run->data),
 				&run->saved.null_caption);
-	return run->options->recomputation == SMALTI_RECOMPUTE_AUTO
-		   ? smalti_training_run_check_memory(run, error)
-		   : 0;
+	return smalti_training_run_check_memory(run, error);
 }
 
 static int begin(struct smalti_training_run *run, struct smalti_error *error)
@@ -185,6 +182,25 @@ static int go_on(struct smalti_training_run *run, struct smalti_error *error)
 		   : 0;
 }
 
+static void on_log_lost(void *user, const struct smalti_error *error)
+{
+	struct smalti_training_run *run = user;
+	char note[SMALTI_ERROR_LENGTH + 32];
+	run->result->log = *error;
+	snprintf(note, sizeof(note), "%s: the run goes on without it", error->message);
+	smalti_training_run_tell(run, note);
+}
+
+static void open_log(struct smalti_training_run *run)
+{
+	const struct smalti_training_log_head head = {.run = run->options->output,
+						      .session = run->session,
+						      .identity = run->saved.identity,
+						      .step = run->trainer.state.steps,
+						      .steps = run->options->steps};
+	run->log = smalti_training_log_open(&head, on_log_lost, run);
+}
+
 int smalti_training_run_open(struct smalti_training_run *run, struct smalti_error *error)
 {
 	if (open_parts(run, error) < 0)
@@ -197,8 +213,7 @@ int smalti_training_run_open(struct smalti_training_run *run, struct smalti_erro
 		return -1;
 	smalti_checkpoint_close(run->checkpoint); /* nothing more is read of it, and its pages are memory */
 	run->checkpoint = NULL;
-	run->log = smalti_training_log_open(run->options->output, run->session, run->saved.identity,
-					    run->trainer.state.steps, run->options->steps);
+	open_log(run);
 	run->result->progress.step = run->trainer.state.steps;
 	run->result->progress.steps = run->options->steps;
 	return 0;

@@ -6,10 +6,12 @@
 #include "train/tensors.h"
 
 #include <math.h>
+#include <xxhash.h>
 
 #define STATE_FORMAT "smalti training"
 static const char PART[] = ".part";
-enum { LAYOUT = 1, CONFIG_BYTES = 1 << 20 };
+/* In the first layout configurations had no digests, and those of tensors left the header out. */
+enum { FIRST_LAYOUT = 1, LAYOUT };
 static const double MOST = 9007199254740992; /* 2^53: integers of JSON */
 
 /* The files of tensors: which list of the trainer is in which. */
@@ -17,6 +19,9 @@ enum { WEIGHTS, AVERAGES, OPTIMIZER, NULL_CAPTION, FILES };
 static const char *const file_names[FILES] = {"transformer/diffusion_pytorch_model.safetensors",
 					      "ema/diffusion_pytorch_model.safetensors",
 					      "optimizer.safetensors", "null_caption.safetensors"};
+
+/* Directories of weights, each with a configuration. */
+static const char *const config_names[] = {"transformer/config.json", "ema/config.json"};
 
 struct tensors {
 	const struct smalti_parameter *list;
@@ -125,9 +130,11 @@ static int read_waiting(const cJSON *state, struct smalti_data_position *positio
 
 static int parse_state(cJSON *state, struct smalti_saved *saved, struct smalti_error *error)
 {
-	if (smalti_json_check_format(state, STATE_FORMAT, LAYOUT, "", error) < 0)
-		return -1;
-	if (smalti_fields_read(state, fields, COUNT_OF(fields), saved, error) < 0 ||
+	const cJSON *version = cJSON_GetObjectItemCaseSensitive(state, "version");
+	saved->bare = cJSON_IsNumber(version) && version->valuedouble == FIRST_LAYOUT;
+	if (smalti_json_check_format(state, STATE_FORMAT, saved->bare ? FIRST_LAYOUT : LAYOUT, "", error) <
+		0 ||
+	    smalti_fields_read(state, fields, COUNT_OF(fields), saved, error) < 0 ||
 	    read_waiting(state, &saved->position, error) < 0)
 		return -1;
 	saved->identity = cJSON_DetachItemFromObjectCaseSensitive(state, "identity");
@@ -137,24 +144,35 @@ static int parse_state(cJSON *state, struct smalti_saved *saved, struct smalti_e
 	return 0;
 }
 
-static int read_checkpoint(struct smalti_saved *saved, struct smalti_error *error)
+static int read_state(struct smalti_saved *saved, struct smalti_error *error)
 {
 	SCOPED(free) char *path = smalti_format(error, "%s/state.json", saved->directory);
-	SCOPED(free) char *config = smalti_format(error, "%s/transformer/config.json", saved->directory);
-	SCOPED(cJSON_Delete) cJSON *state = path && config ? smalti_sealed_read(path, error) : NULL;
+	SCOPED(cJSON_Delete) cJSON *state = path ? smalti_sealed_read(path, error) : NULL;
 	if (!state)
 		return -1;
-	if (parse_state(state, saved, error) < 0) {
-		smalti_error_prefix(error, "%s", path);
-		return -1;
-	}
-	saved->config = smalti_file_read(config, CONFIG_BYTES, &(size_t){0}, error);
-	return saved->config ? 0 : -1;
+	if (parse_state(state, saved, error) == 0)
+		return 0;
+	smalti_error_prefix(error, "%s", path);
+	return -1;
+}
+
+/* Adds what to do where a checkpoint's files are the cause. */
+static int refuse(const struct smalti_error *cause, struct smalti_error *error)
+{
+	const bool is_damage = cause->code == SMALTI_ECORRUPT || cause->code == SMALTI_EFORMAT ||
+			       cause->code == SMALTI_EUNSUPPORTED || cause->code == SMALTI_ENOENT;
+	if (!is_damage)
+		return smalti_pass(error, cause);
+	return smalti_fail(
+	    error, SMALTI_ECORRUPT,
+	    "%.900s; the checkpoint is damaged: remove its directory to go on from the one before",
+	    cause->message);
 }
 
 int smalti_saved_read(const char *run, struct smalti_saved *saved, struct smalti_error *error)
 {
 	int64_t last = -1;
+	struct smalti_error cause = SMALTI_NO_ERROR;
 	*saved = (struct smalti_saved){0};
 	if (each_name(run, note_last, &last, error) < 0)
 		return -1;
@@ -162,53 +180,103 @@ int smalti_saved_read(const char *run, struct smalti_saved *saved, struct smalti
 		return 0;
 	saved->step = last;
 	saved->directory = smalti_format(error, "%s/step-%" PRId64, run, last);
-	return saved->directory && read_checkpoint(saved, error) == 0 ? 1 : -1;
+	if (!saved->directory)
+		return -1;
+	if (read_state(saved, &cause) == 0)
+		return 1;
+	return cause.code == SMALTI_EUNSUPPORTED ? smalti_pass(error, &cause) /* of a later version */
+						 : refuse(&cause, error);
 }
 
-int smalti_saved_load(const struct smalti_saved *saved, struct smalti_trainer *trainer,
-		      struct smalti_error *error)
+static bool digest_in(const struct smalti_saved *saved, const char *name, uint64_t *digest)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(saved->files, name));
+	return text && smalti_hex_parse(text, digest);
+}
+
+static int check_text(const char *directory, const char *name, uint64_t digest, struct smalti_error *error)
+{
+	uint64_t found;
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, name);
+	if (!path || smalti_file_digest(path, &found, &(int64_t){0}, error) < 0)
+		return -1;
+	return found == digest ? 0
+			       : smalti_fail(error, SMALTI_ECORRUPT, "%s: it is not as it was written", path);
+}
+
+static int check_configs(const struct smalti_saved *saved, struct smalti_error *error)
+{
+	for (size_t i = 0; i < COUNT_OF(config_names); i++) {
+		uint64_t digest;
+		if (digest_in(saved, config_names[i], &digest) &&
+		    check_text(saved->directory, config_names[i], digest, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int load(const struct smalti_saved *saved, const struct smalti_trainer *trainer,
+		struct smalti_error *error)
 {
 	struct smalti_parameter null_caption;
 	struct tensors tensors[FILES];
 	list_tensors(trainer, &null_caption, tensors);
 	for (int i = 0; i < FILES; i++) {
 		uint64_t digest = 0;
-		const char *text =
-		    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(saved->files, file_names[i]));
-		if (tensors[i].count == 0 || (i == AVERAGES && !text))
+		const bool listed = digest_in(saved, file_names[i], &digest);
+		if (tensors[i].count == 0 || (i == AVERAGES && !listed))
 			continue; /* averages that the run did not have: the caller begins them */
 		if (i == NULL_CAPTION && saved->null_caption.values)
 			continue; /* another one, which the trainer has */
 		SCOPED(free) char *path = smalti_format(error, "%s/%s", saved->directory, file_names[i]);
 		if (!path)
 			return -1;
-		if (!text || !smalti_hex_parse(text, &digest))
+		if (!listed)
 			return smalti_fail(error, SMALTI_EFORMAT, "%s: state.json has no digest of it", path);
 		if (smalti_tiles_read(path, trainer->task_group, tensors[i].list, tensors[i].count, digest,
-				      error) < 0)
+				      saved->bare, error) < 0)
 			return -1;
 	}
+	return 0;
+}
+
+int smalti_saved_load(const struct smalti_saved *saved, struct smalti_trainer *trainer,
+		      struct smalti_error *error)
+{
+	struct smalti_error cause = SMALTI_NO_ERROR;
+	if (check_configs(saved, &cause) < 0 || load(saved, trainer, &cause) < 0)
+		return refuse(&cause, error);
 	trainer->state = saved->state;
 	return 0;
 }
 
-static int write_text(const char *directory, const char *name, const char *text, struct smalti_error *error)
+static int write_text(const char *path, const char *text, struct smalti_error *error)
 {
-	SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, name);
-	struct smalti_writer *writer = path ? smalti_writer_open(path, error) : NULL;
+	struct smalti_writer *writer = smalti_writer_open(path, error);
 	if (!writer)
 		return -1;
 	fputs(text, smalti_writer_stream(writer));
 	return smalti_writer_commit(writer, error);
 }
 
-static int make_folder(const char *directory, const char *name, const char *config,
+static void add_digest(cJSON *files, const char *name, uint64_t digest)
+{
+	char text[SMALTI_HEX_DIGITS + 1];
+	smalti_hex_print(digest, text);
+	cJSON_AddStringToObject(files, name, text);
+}
+
+/* A directory of weights with its configuration, of this name. */
+static int make_folder(const char *directory, const char *name, const char *config, cJSON *files,
 		       struct smalti_error *error)
 {
+	const uint64_t digest = XXH3_64bits(config, strlen(config));
 	SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, name);
-	return path && smalti_make_directory(path, error) == 0
-		   ? write_text(path, "config.json", config, error)
-		   : -1;
+	SCOPED(free) char *folder = path ? smalti_directory_of(path, error) : NULL;
+	add_digest(files, name, digest);
+	if (!folder || smalti_make_directory(folder, error) < 0 || write_text(path, config, error) < 0)
+		return -1;
+	return check_text(directory, name, digest, error);
 }
 
 static int write_files(const char *directory, const struct smalti_saved *saved,
@@ -217,20 +285,18 @@ static int write_files(const char *directory, const struct smalti_saved *saved,
 	struct smalti_parameter null_caption;
 	struct tensors tensors[FILES];
 	list_tensors(trainer, &null_caption, tensors);
-	if (make_folder(directory, "transformer", saved->config, error) < 0 ||
-	    (trainer->averages.count && make_folder(directory, "ema", saved->config, error) < 0))
-		return -1;
+	for (int i = 0; i <= (trainer->averages.count > 0); i++)
+		if (make_folder(directory, config_names[i], saved->config, files, error) < 0)
+			return -1;
 	for (int i = 0; i < FILES; i++) {
 		uint64_t digest;
-		char text[SMALTI_HEX_DIGITS + 1];
 		if (tensors[i].count == 0)
 			continue;
 		SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, file_names[i]);
 		if (!path || smalti_tiles_write(path, trainer->task_group, tensors[i].list, tensors[i].count,
 						&digest, error) < 0)
 			return -1;
-		smalti_hex_print(digest, text);
-		cJSON_AddStringToObject(files, file_names[i], text);
+		add_digest(files, file_names[i], digest);
 	}
 	return 0;
 }

@@ -18,7 +18,9 @@ struct smalti_saved {
 	int64_t step;
 	cJSON *identity;
 	cJSON *files; /* digests */
-	char *config; /* text of the transformer's config.json */
+	bool bare;    /* they are those of the first layout */
+	char *config; /* text of the transformer's config.json; no checkpoint's, but what the run was begun
+			 with */
 	struct smalti_null_caption null_caption;
 	struct smalti_data_position position;
 	struct smalti_training_state state;

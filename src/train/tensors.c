@@ -115,35 +115,66 @@ static int write_tiles(const char *path, struct source *source, const struct sma
 	return status;
 }
 
-/* Whether the file has these tensors, and no others, with the digest. */
-static int check_file(const char *path, const struct smalti_safetensors *file,
-		      const struct smalti_tensor_view *views, int64_t count, uint64_t digest,
-		      struct smalti_error *error)
+struct digests {
+	uint64_t values, file; /* of the tensors' bytes, and with the header */
+};
+
+/* Pages are dropped behind: beside what is trained there may be no room for them. */
+static int digest_file(const struct smalti_safetensors *file, struct digests *digests,
+		       struct smalti_error *error)
 {
+	enum { PIECE = 1 << 24 };
+	const char *bytes = file->map.data;
+	const int64_t size = file->map.size;
+	int64_t header = size;
 	XXH3_state_t *state = XXH3_createState();
-	bool fits = file->count == count;
 	if (!state)
 		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a checksum");
+	for (int64_t i = 0; i < file->count; i++)
+		header -= file->tensors[i].bytes;
 	XXH3_64bits_reset(state);
-	for (int64_t i = 0; i < count && fits; i++) {
-		const struct smalti_tensor_view *view = smalti_safetensors_find(file, views[i].name);
-		fits = view && view->usable && view->dtype == SMALTI_F32 &&
-		       view->bytes == values_of(&views[i]) * (int64_t)sizeof(float);
-		if (!fits)
-			break;
-		XXH3_64bits_update(state, view->data, (size_t)view->bytes);
-		smalti_map_drop(view->data,
-				view->bytes); /* beside what is trained there may be no room for it */
+	for (int64_t at = header; at < size; at += PIECE) {
+		const int64_t count = smalti_min(PIECE, size - at);
+		XXH3_64bits_update(state, bytes + at, (size_t)count);
+		smalti_map_drop(bytes + at, count);
 	}
-	fits = fits && XXH3_64bits_digest(state) == digest;
+	digests->values = XXH3_64bits_digest(state);
+	digests->file = XXH3_64bits_withSeed(bytes, (size_t)header, digests->values);
 	XXH3_freeState(state);
-	return fits
-		   ? 0
-		   : smalti_fail(
-			 error, SMALTI_ECORRUPT,
-			 "%s: its tensors are not those that were written; the checkpoint is damaged: remove "
-			 "its directory to go on from the one before",
-			 path);
+	return 0;
+}
+
+static int refuse_damage(const char *path, struct smalti_error *error)
+{
+	return smalti_fail(error, SMALTI_ECORRUPT, "%s: it is not as it was written", path);
+}
+
+/* Whether the file has these tensors, and no others. */
+static int check_tensors(const char *path, const struct smalti_safetensors *file,
+			 const struct smalti_tensor_view *views, int64_t count, struct smalti_error *error)
+{
+	const char *absent = NULL;
+	for (int64_t i = 0; i < count && !absent; i++) {
+		const struct smalti_tensor_view *view = smalti_safetensors_find(file, views[i].name);
+		const size_t extents = (size_t)views[i].rank * sizeof(*views[i].shape);
+		const bool fits = view && view->usable && view->dtype == SMALTI_F32 &&
+				  view->rank == views[i].rank &&
+				  memcmp(view->shape, views[i].shape, extents) == 0;
+		absent = fits ? NULL : views[i].name;
+	}
+	if (!absent && file->count == count)
+		return 0;
+	char found[160];
+	if (absent)
+		snprintf(found, sizeof(found), "tensor '%.100s' is not in it, or in another shape", absent);
+	else
+		snprintf(found, sizeof(found), "%" PRId64 " tensors are expected, it has %" PRId64, count,
+			 file->count);
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "%s: %s: it is of another optimizer or transformer; go on with those that the run was "
+	    "begun with, or begin another run with the checkpoint's weights (--transformer)",
+	    path, found);
 }
 
 int smalti_tiles_write(const char *path, struct smalti_task_group *task_group,
@@ -155,14 +186,30 @@ int smalti_tiles_write(const char *path, struct smalti_task_group *task_group,
 	struct source source = {.task_group = task_group, .list = list, .count = count, .views = views};
 	if (!views || write_tiles(path, &source, views, tensors, digest, error) < 0)
 		return -1;
+	struct digests found = {0};
 	struct smalti_safetensors *file = smalti_safetensors_open(path, error);
-	const int status = file ? check_file(path, file, views, tensors, *digest, error) : -1;
+	int status = file ? digest_file(file, &found, error) : -1;
+	if (status == 0 && found.values != *digest)
+		status = refuse_damage(path, error);
 	smalti_safetensors_close(file);
+	*digest = found.file;
 	return status;
 }
 
+static int check_file(const char *path, const struct smalti_safetensors *file,
+		      const struct smalti_tensor_view *views, int64_t count, uint64_t digest, bool bare,
+		      struct smalti_error *error)
+{
+	struct digests found;
+	if (digest_file(file, &found, error) < 0)
+		return -1;
+	if ((bare ? found.values : found.file) != digest)
+		return refuse_damage(path, error);
+	return check_tensors(path, file, views, count, error);
+}
+
 int smalti_tiles_read(const char *path, struct smalti_task_group *task_group,
-		      const struct smalti_parameter *list, int64_t count, uint64_t digest,
+		      const struct smalti_parameter *list, int64_t count, uint64_t digest, bool bare,
 		      struct smalti_error *error)
 {
 	int64_t tensors;
@@ -170,7 +217,7 @@ int smalti_tiles_read(const char *path, struct smalti_task_group *task_group,
 	struct smalti_safetensors *file = views ? smalti_safetensors_open(path, error) : NULL;
 	if (!file)
 		return -1;
-	int status = check_file(path, file, views, tensors, digest, error);
+	int status = check_file(path, file, views, tensors, digest, bare, error);
 	for (int64_t i = 0; i < count && status == 0; i++) {
 		const struct smalti_tensor_view *view = smalti_safetensors_find(file, list[i].name);
 		struct smalti_tile *stored = smalti_tile_over(task_group, 1, view->bytes, view->data);

@@ -90,8 +90,8 @@ struct smalti_step_shape smalti_step_shape_of(const struct smalti_trainer *train
 bool smalti_trainer_counts(const struct smalti_trainer *trainer);
 /* What the trainer holds between the steps. */
 int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer);
-/* As the options say; with SMALTI_RECOMPUTE_AUTO the fastest plan that the session's memory has room for, or
- * SMALTI_ENOMEM with what the one that takes least needs. */
+/* As the options say; with SMALTI_RECOMPUTE_AUTO the fastest plan that the session's memory has room for.
+ * SMALTI_ENOMEM with what it needs, or the one that takes least, where there is no room for it. */
 int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
 			    struct smalti_step_plan *plan, struct smalti_error *error);
 /* Sums of gradients that there are at the same time, of `lanes` of a batch, with so many samples at a time.
