@@ -76,6 +76,7 @@ check_PROGRAMS += tests/test_backward
 check_PROGRAMS += tests/test_isa
 check_PROGRAMS += tests/test_norms
 check_PROGRAMS += tests/test_file
+check_PROGRAMS += tests/test_map
 check_PROGRAMS += tests/test_json
 check_PROGRAMS += tests/test_samplers
 check_PROGRAMS += tests/test_diffusion_loss

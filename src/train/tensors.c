@@ -156,7 +156,9 @@ int smalti_tiles_write(const char *path, struct smalti_task_group *task_group,
 	if (!views || write_tiles(path, &source, views, tensors, digest, error) < 0)
 		return -1;
 	struct smalti_safetensors *file = smalti_safetensors_open(path, error);
-	const int status = file ? check_file(path, file, views, tensors, *digest, error) : -1;
+	int status = file ? check_file(path, file, views, tensors, *digest, error) : -1;
+	if (file && smalti_safetensors_check(file, error) < 0)
+		status = -1;
 	smalti_safetensors_close(file);
 	return status;
 }
@@ -180,6 +182,8 @@ int smalti_tiles_read(const char *path, struct smalti_task_group *task_group,
 	smalti_task_group_wait(task_group); /* its tasks read the mapped file */
 	if (status == 0)
 		status = smalti_task_group_status(task_group, error);
+	if (smalti_safetensors_check(file, error) < 0)
+		status = -1;
 	smalti_safetensors_close(file);
 	return status;
 }
