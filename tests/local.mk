@@ -208,6 +208,7 @@ dist_check_SCRIPTS += tests/reproducible.sh
 dist_check_SCRIPTS += tests/schedule.sh
 dist_check_SCRIPTS += tests/signals.sh
 dist_check_SCRIPTS += tests/spack.sh
+dist_check_SCRIPTS += tests/shrink.sh
 dist_check_SCRIPTS += tests/simulate.sh
 dist_check_SCRIPTS += tests/slaves.sh
 dist_check_SCRIPTS += tests/slurm.sh
@@ -231,7 +232,7 @@ EXTRA_LTLIBRARIES = libfault.la
 libfault_la_SOURCES = tests/fault.c tests/fault_streams.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 CLEANFILES += $(EXTRA_LTLIBRARIES)
-tests/mpi.log: libfault.la
+tests/mpi.log tests/shrink.log: libfault.la
 tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm.log tests/slurm_array.log tests/store_kill.log tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
 
 if OPENCL

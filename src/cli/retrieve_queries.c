@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/retrieve_queries.h"
+#include "retrieve/index.h"
 #include "text/prompts.h"
 
 static int64_t dim_of(const struct smalti_index *index)
@@ -87,7 +88,9 @@ static int read_items(struct smalti_queries *queries, const struct smalti_query_
 	if (!source->from)
 		return add_items(queries, source, index, index, error);
 	struct smalti_index *of = smalti_index_open(source->from, error);
-	const int status = of ? add_items(queries, source, index, of, error) : -1;
+	int status = of ? add_items(queries, source, index, of, error) : -1;
+	if (of && smalti_index_check(of, error) < 0)
+		status = -1;
 	smalti_index_close(of);
 	return status;
 }

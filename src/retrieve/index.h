@@ -34,6 +34,9 @@ int smalti_index_check_kind(const struct smalti_index *index, enum smalti_index_
 int smalti_index_preparation(const struct smalti_index *index, int *cleaning, int64_t *max_tokens,
 			     struct smalti_error *error);
 
+/* Behind reading: fails where one of the index's files is no longer what it was, as smalti_map_check(). */
+int smalti_index_check(const struct smalti_index *index, struct smalti_error *error);
+
 struct smalti_index {
 	char *directory;
 	cJSON *description; /* owns the strings of `info` */

@@ -250,11 +250,17 @@ static int describe(const struct making *m, struct smalti_error *error)
 	return smalti_sealed_write(path, object, error);
 }
 
+/* Behind the last use of the projections. */
+static int write_projections(const struct making *m, struct smalti_error *error)
+{
+	const int status = smalti_projections_write(&m->projections, m->options->output, error);
+	return smalti_safetensors_check(m->projections.file, error) < 0 ? -1 : status;
+}
+
 static int make(struct making *m, struct smalti_error *error)
 {
 	if (open_all(m, error) < 0 || add_rows(m, error) < 0 || (m->whitened && whiten_all(m, error) < 0) ||
-	    write_vectors(m, error) < 0 ||
-	    (m->projected && smalti_projections_write(&m->projections, m->options->output, error) < 0))
+	    write_vectors(m, error) < 0 || (m->projected && write_projections(m, error) < 0))
 		return -1;
 	struct smalti_writer *items = m->items;
 	m->items = NULL;

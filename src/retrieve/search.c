@@ -129,5 +129,5 @@ int smalti_index_search(const struct smalti_index *index, struct smalti_session 
 		status = search.task_group ? search_round(&search, error) : -1;
 		smalti_task_group_free(search.task_group);
 	}
-	return status;
+	return smalti_index_check(index, error) < 0 ? -1 : status;
 }
