@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "retrieve/index.h"
 #include "retrieve/whitening.h"
+#include "store/hold.h"
 #include "store/sealed.h"
 
 enum { AHEAD = 64 };
@@ -9,6 +10,7 @@ enum { AHEAD = 64 };
 struct making {
 	const struct smalti_index_options *options;
 	struct smalti_index_progress *progress;
+	struct smalti_hold *hold; /* of the output */
 	struct smalti_features *features;
 	struct smalti_features_info info;
 	int caption;
@@ -73,7 +75,10 @@ static int open_projections(struct making *m, struct smalti_error *error)
 static int open_output(struct making *m, struct smalti_error *error)
 {
 	const char *output = m->options->output;
-	if (smalti_make_directory(output, error) < 0)
+	m->hold = smalti_make_directory(output, error) < 0
+		      ? NULL
+		      : smalti_hold_open(output, "makes an index", error);
+	if (!m->hold)
 		return -1;
 	const int found = smalti_find_in(output, smalti_index_description, error);
 	if (found)
@@ -280,6 +285,7 @@ static void close_all(struct making *m)
 	free(m->projected);
 	free(m->vector);
 	free(m->unit);
+	smalti_hold_close(m->hold);
 }
 
 int smalti_index_make(const struct smalti_index_options *options, struct smalti_index_progress *progress,
