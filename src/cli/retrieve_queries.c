@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/retrieve_queries.h"
+#include "cli/signals.h"
 #include "retrieve/index.h"
 #include "text/prompts.h"
 
@@ -133,7 +134,9 @@ static int read_features(struct smalti_queries *queries, const struct smalti_que
 			       : -1;
 	int status = queries->caption < 0 ? -1 : 1;
 	while (status > 0 && (status = smalti_features_next(queries->features, &row, error)) > 0)
-		if (add_row(queries, source, index, &row, error) < 0)
+		if (smalti_signals_caught())
+			status = smalti_fail(error, SMALTI_ECANCELLED, "stopped");
+		else if (add_row(queries, source, index, &row, error) < 0)
 			status = -1;
 	if (status == 0 && queries->count == 0)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: has no rows to search for", source->features);

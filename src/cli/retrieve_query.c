@@ -105,6 +105,7 @@ static const struct smalti_example examples[] = {
 struct query {
 	const struct smalti_retrieve_query_settings *settings;
 	struct smalti_session *session;
+	struct smalti_task_group *cancelled; /* by a signal */
 	struct smalti_index *index;
 	struct smalti_queries queries;
 	int64_t depth;                     /* items that are searched for */
@@ -239,6 +240,8 @@ static int print_all(struct query *q, struct smalti_error *error)
 {
 	const bool rated = q->settings->source.features;
 	for (int64_t i = 0; i < q->queries.count && !q->broken; i++) {
+		if (smalti_signals_caught())
+			return smalti_fail(error, SMALTI_ECANCELLED, "stopped");
 		if (rated)
 			rate(q, i);
 		if ((!rated || !q->settings->quiet) && print_query(q, i, error) < 0)
@@ -290,14 +293,30 @@ static int rerank(struct query *q, struct smalti_session *session, struct smalti
 	return status;
 }
 
+static void cancel(void *task_group)
+{
+	smalti_task_group_cancel(task_group);
+}
+
+/* Nothing of it is worth to be finished. */
+static int open_index(struct query *q, const char *directory, struct smalti_error *error)
+{
+	q->cancelled = smalti_task_group_new(q->session, "cancelled", 0, error);
+	q->index = q->cancelled ? smalti_index_open(directory, error) : NULL;
+	if (!q->index)
+		return -1;
+	q->index->cancelled = q->cancelled;
+	smalti_signals_first(cancel, q->cancelled);
+	return smalti_signals_caught() ? smalti_fail(error, SMALTI_ECANCELLED, "stopped") : 0;
+}
+
 static int search(struct query *q, struct smalti_session *session, const char *directory,
 		  struct smalti_error *error)
 {
 	const struct smalti_retrieve_query_settings *settings = q->settings;
 	int64_t count = q->depth = smalti_max(settings->top, settings->candidates);
 	q->session = session;
-	q->index = smalti_index_open(directory, error);
-	if (!q->index ||
+	if (open_index(q, directory, error) < 0 ||
 	    (settings->candidates && smalti_queries_check_texts(&settings->source, q->index, error) < 0) ||
 	    smalti_queries_read(&q->queries, &settings->source, q->index, session, error) < 0)
 		return -1;
@@ -368,8 +387,15 @@ static enum smalti_exit run(void *options, int count, char **operands)
 	settings->source.texts = (const char *const *)operands + 1;
 	settings->source.text_count = count - 1;
 	smalti_signals_catch();
+	smalti_signals_finish_within(1);
 	struct smalti_session *session = smalti_held_session(&settings->session, &error);
 	int status = session ? search_and_write(&query, session, operands[0], &error) : -1;
+	if (status < 0 && smalti_signals_caught()) {
+		error = (struct smalti_error)SMALTI_NO_ERROR;
+		smalti_fail(&error, SMALTI_ECANCELLED, "stopped by %s", smalti_signals_caught());
+	}
+	smalti_signals_first(NULL, NULL);
+	smalti_task_group_free(query.cancelled);
 	smalti_queries_free(&query.queries);
 	smalti_index_close(query.index);
 	free(query.found);

@@ -133,6 +133,14 @@ static bool take_vector(struct making *m, const struct smalti_features_row *row)
 	return true;
 }
 
+static int watch(const struct making *m, struct smalti_error *error)
+{
+	const struct smalti_index_options *o = m->options;
+	return o->on_progress && !o->on_progress(o->user, m->progress)
+		   ? smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped", o->output)
+		   : 0;
+}
+
 /* 1; 0 after the last row. */
 static int add_row(struct making *m, struct smalti_error *error)
 {
@@ -154,9 +162,7 @@ static int add_row(struct making *m, struct smalti_error *error)
 	} else if (write_item(m, &row, error) < 0) {
 		return -1;
 	}
-	return o->on_progress && !o->on_progress(o->user, m->progress)
-		   ? smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped", o->output)
-		   : 1;
+	return watch(m, error) < 0 ? -1 : 1;
 }
 
 static int add_rows(struct making *m, struct smalti_error *error)
@@ -190,7 +196,7 @@ static int whiten_all(struct making *m, struct smalti_error *error)
 	if (smalti_whitening_make(&m->whitening, &m->moments, error) < 0)
 		return -1;
 	for (int64_t i = 0; i < m->progress->items; i++)
-		if (whiten(m, i, error) < 0)
+		if (whiten(m, i, error) < 0 || watch(m, error) < 0)
 			return -1;
 	return 0;
 }

@@ -78,7 +78,9 @@ static int search_round(const struct search *s, struct smalti_error *error)
 		queries[block] =
 		    smalti_tile_over(s->task_group, smalti_min(QUERIES, s->count - block * QUERIES),
 				     row_bytes, s->queries + block * QUERIES * dim);
-	for (int64_t first = 0, task = 0; first < s->index->info.items; first += most, task++) {
+	for (int64_t first = 0, task = 0;
+	     first < s->index->info.items && !smalti_task_group_failed(s->task_group);
+	     first += most, task++) {
 		const int64_t rows = smalti_min(most, s->index->info.items - first);
 		struct smalti_tile *vectors =
 		    smalti_tile_over(s->task_group, rows, row_bytes, s->index->vectors + first * dim);
@@ -121,7 +123,7 @@ int smalti_index_search(const struct smalti_index *index, struct smalti_session 
 	int status = 0;
 	for (int64_t first = 0; first < count && status == 0; first += round) {
 		struct search search = {index,
-					smalti_task_group_new(session, "search", 0, error),
+					smalti_index_task_group(index, session, "search", error),
 					queries + first * index->info.dim,
 					smalti_min(round, count - first),
 					top,
