@@ -42,6 +42,13 @@ grep -q '"summary":{"queries":6,"without":0,"pairs":6,' out || fail "no summary:
 expect 0 '' "${query[@]}" captions --like red-star.png --top 100 --json
 [ "$(grep -o '"score"' out | wc -l)" -eq 6 ] || fail "not all six: $(cat out)"
 
+# More than there are takes no memory.
+if ! sanitized; then
+    seq -f 'a star and %.0f' 2000 >many
+    (ulimit -v 16000000 && "${query[@]}" captions -P many --top 1048576 --json) >out || fail "--top beyond the items"
+    [ "$(head -n 1 out | grep -o '"score"' | wc -l)" -eq 6 ] || fail "not all six: $(head -n 1 out)"
+fi
+
 # The page has each query, and of each item a small copy, or why there is none.
 sed -i 's/"index":0,"key":"[^"]*"/"index":0,"key":"<b>.png"/' captions/items.jsonl
 expect 1 'is damaged' "${query[@]}" captions 'a star' --page found.html

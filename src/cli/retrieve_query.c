@@ -108,9 +108,9 @@ struct query {
 	struct smalti_task_group *cancelled; /* by a signal */
 	struct smalti_index *index;
 	struct smalti_queries queries;
-	int64_t depth;                     /* items that are searched for */
-	struct smalti_found *found;        /* [queries, depth] */
-	double *denoising;                 /* [queries, candidates]; NULL: nothing is ranked anew */
+	int64_t top, candidates, depth; /* of those that there are; the last: items that are searched for */
+	struct smalti_found *found;     /* [queries, depth] */
+	double *denoising;              /* [queries, candidates]; NULL: nothing is ranked anew */
 	struct smalti_retrieve_page *page; /* NULL: none is asked for */
 	int64_t pairs;                     /* queries whose key the index has */
 	struct smalti_recall recall;       /* how often these find it */
@@ -129,8 +129,7 @@ static void put_text(const char *text)
 /* Of an item at a place of the query's list; NaN: there is none. */
 static double denoising_of(const struct query *q, int64_t number, int64_t place)
 {
-	const int64_t candidates = q->settings->candidates;
-	return place < candidates ? q->denoising[number * candidates + place] : NAN;
+	return place < q->candidates ? q->denoising[number * q->candidates + place] : NAN;
 }
 
 /* Its scores, in columns. */
@@ -183,7 +182,7 @@ static int print_query(struct query *q, int64_t number, struct smalti_error *err
 		put_text(q->queries.names[number]);
 		putchar('\n');
 	}
-	for (int64_t i = 0; i < q->settings->top && found[i].number >= 0 && status == 0; i++)
+	for (int64_t i = 0; i < q->top && found[i].number >= 0 && status == 0; i++)
 		status = print_match(q, &found[i], denoising_of(q, number, i), matches, error);
 	if (object)
 		smalti_json_line(object, &q->broken);
@@ -196,7 +195,7 @@ static void rate(struct query *q, int64_t number)
 	const struct smalti_found *found = q->found + number * q->depth;
 	const int64_t own = smalti_index_find(q->index, q->queries.names[number], NULL);
 	q->pairs += own >= 0;
-	for (int64_t i = 0; i < q->settings->top && own >= 0 && found[i].number >= 0; i++)
+	for (int64_t i = 0; i < q->top && own >= 0 && found[i].number >= 0; i++)
 		if (found[i].number == own)
 			smalti_recall_add(&q->recall, i);
 }
@@ -265,7 +264,7 @@ static bool on_progress(void *user, int64_t done, int64_t total)
 /* The first items of each query, anew. */
 static int rerank_with(struct query *q, struct smalti_reranker *reranker, struct smalti_error *error)
 {
-	const int64_t candidates = q->settings->candidates;
+	const int64_t candidates = q->candidates;
 	int64_t count = candidates;
 	if (!smalti_multiply(&count, q->queries.count))
 		return smalti_fail(error, SMALTI_EINVAL,
@@ -310,16 +309,26 @@ static int open_index(struct query *q, const char *directory, struct smalti_erro
 	return smalti_signals_caught() ? smalti_fail(error, SMALTI_ECANCELLED, "stopped") : 0;
 }
 
+static void cut_to_items(struct query *q)
+{
+	struct smalti_index_info info;
+	smalti_index_info(q->index, &info);
+	q->top = smalti_min(q->settings->top, info.items);
+	q->candidates = smalti_min(q->settings->candidates, info.items);
+	q->depth = smalti_max(q->top, q->candidates);
+}
+
 static int search(struct query *q, struct smalti_session *session, const char *directory,
 		  struct smalti_error *error)
 {
 	const struct smalti_retrieve_query_settings *settings = q->settings;
-	int64_t count = q->depth = smalti_max(settings->top, settings->candidates);
 	q->session = session;
 	if (open_index(q, directory, error) < 0 ||
 	    (settings->candidates && smalti_queries_check_texts(&settings->source, q->index, error) < 0) ||
 	    smalti_queries_read(&q->queries, &settings->source, q->index, session, error) < 0)
 		return -1;
+	cut_to_items(q);
+	int64_t count = q->depth;
 	if (!smalti_multiply(&count, q->queries.count))
 		return smalti_fail(error, SMALTI_EINVAL, "--top: %" PRId64 " items for %" PRId64 " queries",
 				   q->depth, q->queries.count);

@@ -111,6 +111,16 @@ static int check(const struct smalti_index *index, struct smalti_session *sessio
 		   : 0;
 }
 
+/* From lists of `own` to lists of `top`, in the same memory. */
+static void spread(struct smalti_found *found, int64_t count, int64_t own, int64_t top)
+{
+	for (int64_t i = count - 1; i >= 0 && own < top; i--) {
+		memmove(found + i * top, found + i * own, (size_t)own * sizeof(*found));
+		for (int64_t place = own; place < top; place++)
+			found[i * top + place] = (struct smalti_found){.number = -1};
+	}
+}
+
 int smalti_index_search(const struct smalti_index *index, struct smalti_session *session,
 			const float *queries, int64_t count, int64_t top, struct smalti_found *found,
 			struct smalti_error *error)
@@ -118,7 +128,8 @@ int smalti_index_search(const struct smalti_index *index, struct smalti_session 
 	SMALTI_REPORT(error);
 	if (check(index, session, queries, count, top, found, error) < 0)
 		return -1;
-	const int64_t of_query = LISTS * top * (int64_t)sizeof(struct smalti_match);
+	const int64_t own = smalti_min(top, index->info.items);
+	const int64_t of_query = LISTS * own * (int64_t)sizeof(struct smalti_match);
 	const int64_t round = smalti_max(ROUND_BYTES / of_query, 1);
 	int status = 0;
 	for (int64_t first = 0; first < count && status == 0; first += round) {
@@ -126,10 +137,12 @@ int smalti_index_search(const struct smalti_index *index, struct smalti_session 
 					smalti_index_task_group(index, session, "search", error),
 					queries + first * index->info.dim,
 					smalti_min(round, count - first),
-					top,
-					found + first * top};
+					own,
+					found + first * own};
 		status = search.task_group ? search_round(&search, error) : -1;
 		smalti_task_group_free(search.task_group);
 	}
+	if (status == 0)
+		spread(found, count, own, top);
 	return smalti_index_check(index, error) < 0 ? -1 : status;
 }
