@@ -22,6 +22,7 @@ struct smalti_weight {
 
 struct smalti_weights {
 	struct smalti_task_group *task_group;
+	struct smalti_task_group_source files;
 	const struct smalti_checkpoint *checkpoint;
 	enum smalti_dtype compute;
 	bool transient;
@@ -29,6 +30,11 @@ struct smalti_weights {
 	struct smalti_weight *first;
 	int64_t bytes;
 };
+
+static int check_files(const void *checkpoint, struct smalti_error *error)
+{
+	return smalti_checkpoint_check(checkpoint, error);
+}
 
 struct smalti_weights *smalti_weights_new(struct smalti_task_group *task_group,
 					  const struct smalti_checkpoint *checkpoint,
@@ -40,6 +46,9 @@ struct smalti_weights *smalti_weights_new(struct smalti_task_group *task_group,
 	weights->task_group = task_group;
 	weights->checkpoint = checkpoint;
 	weights->compute = compute;
+	weights->files = (struct smalti_task_group_source){check_files, checkpoint, NULL};
+	if (task_group)
+		smalti_task_group_reads(task_group, &weights->files);
 	return weights;
 }
 
@@ -91,8 +100,10 @@ void smalti_weights_free(struct smalti_weights *weights)
 {
 	if (!weights)
 		return;
-	if (weights->task_group)
+	if (weights->task_group) {
 		smalti_task_group_wait(weights->task_group); /* its tasks read `host` and the checkpoint */
+		smalti_task_group_drop_source(weights->task_group, &weights->files);
+	}
 	for (struct smalti_weight *weight = weights->first, *next; weight; weight = next) {
 		next = weight->next;
 		smalti_tile_release(weight->tile);

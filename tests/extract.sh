@@ -191,9 +191,10 @@ extract grown.jsonl "${text[@]}" -o grown
 files_before=$(cd grown && sha256sum shard-*)
 refuse 2 'give the data set (with --append' extract thirty.jsonl "${text[@]}" -o grown
 sed 's/circle 17/square 17/' thirty.jsonl >other.jsonl
-refuse 2 'list.items' extract other.jsonl "${text[@]}" --append -o grown
+refuse 2 'list.captions' extract other.jsonl "${text[@]}" --append -o grown
+grep -qF 'give the captions as it was' err || fail "a changed caption: $(cat err)"
 tail -n +2 thirty.jsonl >other.jsonl
-refuse 2 'list.items' extract other.jsonl "${text[@]}" --append -o grown
+refuse 2 'list.keys' extract other.jsonl "${text[@]}" --append -o grown
 expect 0 '' "$SMALTI" verify grown
 extract thirty.jsonl "${text[@]}" --append --range 0:24 -o grown
 expect 1 '' "$SMALTI" verify grown

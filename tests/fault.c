@@ -4,6 +4,7 @@
  * killed or stopped. SMALTI_FAULT is KIND:N, or KIND:N+ for the Nth and all later ones; a process may also
  * arm itself. With SMALTI_FAULT_IN only calls on what lies in that directory count, a path as the command has
  * it; their number is written to the file SMALTI_FAULT_COUNT at the end.
+ * The kind "shrink" lets the call be, but cuts the file SMALTI_SHRINK to half of its size before it.
  */
 #include "fault.h"
 
@@ -35,6 +36,7 @@ enum call {
 	OPEN = 64,  /* what is there */
 	READ = 128, /* or examine */
 	LOCK = 256,
+	LEAVE = 512, /* a file that may stay mapped, or memory of it */
 	CHANGES = WRITE | SYNC | RENAME | TRUNCATE | UNLINK,
 	ALL = CHANGES | MAKE | OPEN | READ | LOCK
 };
@@ -55,6 +57,7 @@ static const struct kind {
     {"read-eio", READ, EIO, 0},       {"read-estale", READ, ESTALE, 0},
     {"any-eio", ALL, EIO, 0},         {"any-enospc", CHANGES | MAKE, ENOSPC, 0},
     {"any-kill", ALL, 0, SIGKILL},    {"any-stop", ALL, 0, SIGSTOP},
+    {"shrink", ALL | LEAVE, 0, 0},
 };
 
 static const struct kind *armed;
@@ -106,6 +109,14 @@ __attribute__((destructor)) static void tell_count(void)
 	fclose(file);
 }
 
+static void shrink(const char *path)
+{
+	struct statx info;
+	if (path && statx(AT_FDCWD, path, 0, STATX_SIZE, &info) == 0 &&
+	    truncate(path, (off_t)info.stx_size / 2))
+		abort();
+}
+
 /* Whether this call is the one. */
 static bool strikes(enum call call)
 {
@@ -116,8 +127,10 @@ static bool strikes(enum call call)
 		return false;
 	if (armed->signal)
 		raise(armed->signal);
+	if (armed->calls & LEAVE)
+		shrink(getenv("SMALTI_SHRINK"));
 	errno = armed->error;
-	return !armed->signal;
+	return !armed->signal && !(armed->calls & LEAVE);
 }
 
 static bool is_within(const char *path, const char *of)
@@ -200,6 +213,20 @@ void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offse
 {
 	REAL(mmap);
 	return strikes_file(READ, fd) ? MAP_FAILED : real(at, size, protection, flags, fd, offset);
+}
+
+int madvise(void *at, size_t size, int advice)
+{
+	REAL(madvise);
+	strikes(LEAVE);
+	return real(at, size, advice);
+}
+
+int close(int fd)
+{
+	REAL(close);
+	strikes_file(LEAVE, fd);
+	return real(fd);
 }
 
 /* The mode of a file that may be made, which comes behind the flags. */

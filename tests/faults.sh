@@ -74,7 +74,7 @@ survives() {
 # Exports: every byte.
 printf '%s\n' 000.png a/000.png b/000.png b/c/a.b.jpg d.jpeg 6.png 7.png 8.png 9.png 10.png >keys
 "$tools/make_directory" features f16 prompt,sharegpt4v 4 3 2 <keys
-is_exported() { diff -r "whole-$format" made >differences 2>&1; }
+is_exported() { diff -r --exclude=.lock "whole-$format" made >differences 2>&1; }
 for format in pixart safetensors webdataset; do
     export=("$SMALTI" export features -f "$format" -q -o)
     [ $format = pixart ] || export=("$SMALTI" export features -f "$format" --shard-bytes 6000 -q -o)
@@ -153,6 +153,67 @@ train=("$SMALTI" train train-features --init tiny.json --steps 3 --batch 2 --sav
 "${train[@]}" whole-run
 is_trained() { diff -r whole-run/step-3 made/step-3 >differences 2>&1; }
 survives train 5 : is_trained 0 "${train[@]}" made
+
+# Indexes and projections: what lies there is not taken for one, or is whole; then the same command makes it.
+# is_made SAMPLES NAME COMMAND...: NAME is what says that it is complete.
+is_made() {
+    local samples=$1 description=$2 kind calls number step what runs=0
+    shift 2
+    rm -rf made whole-index
+    "$@"
+    mv made whole-index
+    for kind in any-kill any-eio sync any-enospc; do
+        rm -rf made
+        disturbed $kind:0 "$@" || fail "$*: $(cat err)"
+        calls=$(cat count) step=1
+        [ -n "${SMALTI_TEST_FULL:-}" ] || step=$((calls / samples + 1))
+        for ((number = 1; number <= calls; number += step)); do
+            what="$*, SMALTI_FAULT=$kind:$number of $calls"
+            rm -rf made
+            status=0
+            disturbed $kind:$number "$@" || status=$?
+            [ $status -eq 0 ] || [ $status -eq 1 ] || [ $status -eq 137 ] || fail "$what: status $status: $(cat err)"
+            if [ ! -e "made/$description" ]; then
+                [ $status -ne 0 ] || fail "$what: it said that all was well"
+                expect 0 '' "$@"
+            fi
+            diff -r --exclude=.lock whole-index made || fail "$what"
+            runs=$((runs + 1))
+        done
+    done
+    echo "${*:2:2}: $runs faults"
+}
+is_made 8 index.json "$SMALTI" retrieve index train-features --of images -q -o made
+is_made 8 projections.json "$SMALTI" retrieve train train-features --steps 2 --batch 4 --cpus 1 -q -o made
+
+# Two at once, one of them stopped at a call meanwhile: the index is whole, and that of one that said so.
+"$SMALTI" extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" -k prompt --img-size 512 --cpus 1 -q -o other-features
+index=("$SMALTI" retrieve index --of images -q -o)
+"${index[@]}" whole-train train-features
+"${index[@]}" whole-other other-features
+rm -rf made
+disturbed any-kill:0 "${index[@]}" made train-features || fail "$(cat err)"
+calls=$(cat count) step=1 refused=0
+[ -n "${SMALTI_TEST_FULL:-}" ] || step=$((calls / 15 + 1))
+for ((number = 1; number <= calls; number += step)); do
+    rm -rf made
+    SMALTI_FAULT=any-stop:$number SMALTI_FAULT_IN=made LD_PRELOAD=$fault "${index[@]}" made train-features >said 2>first &
+    process=$!
+    while read -r _ _ state _ <"/proc/$process/stat" && [ "$state" != T ] && [ "$state" != Z ]; do sleep 0.01; done 2>/dev/null
+    status=0 other=0
+    "${index[@]}" made other-features 2>err || other=$?
+    kill -CONT $process 2>/dev/null || true
+    wait $process || status=$?
+    what="retrieve index, stopped at call $number of $calls: status $status and $other: $(cat first err)"
+    case $status:$other in
+    0:2) diff -r made whole-train || fail "$what" ;;
+    2:0) diff -r made whole-other || fail "$what" ;;
+    *) fail "$what" ;;
+    esac
+    ! grep -q 'makes an index there' err || refused=$((refused + 1))
+done
+[ $refused -gt 0 ] || fail "nobody was told who makes an index"
+echo "retrieve index, two at once, one stopped: $refused refused"
 
 # Images: every byte.
 for i in {1..4}; do

@@ -26,7 +26,7 @@ libharness_la_SOURCES += tests/golden_features.c tests/golden_features.h
 libharness_la_SOURCES += tests/train_graph.c tests/train_graph.h
 # A test is tests/test_SUBJECT.c with a table of CUnit cases. The tests of a room are one program, tests/run_ROOM, and each
 # tests/test_SUBJECT is a link to it, by whose name the program knows which table to run. A word in a room's list adds a test.
-base_tests = tests/test_bins tests/test_error tests/test_file tests/test_interpolator tests/test_json \
+base_tests = tests/test_bins tests/test_error tests/test_file tests/test_interpolator tests/test_json tests/test_map \
 	tests/test_noise tests/test_numbers tests/test_offload tests/test_parse tests/test_pool \
 	tests/test_queue tests/test_rate tests/test_set
 kernels_tests = tests/test_attention tests/test_attention_bits tests/test_backward tests/test_conv tests/test_dense \
@@ -150,6 +150,7 @@ dist_check_SCRIPTS += tests/reproducible.sh
 dist_check_SCRIPTS += tests/schedule.sh
 dist_check_SCRIPTS += tests/signals.sh
 dist_check_SCRIPTS += tests/spack.sh
+dist_check_SCRIPTS += tests/shrink.sh
 dist_check_SCRIPTS += tests/simulate.sh
 dist_check_SCRIPTS += tests/slaves.sh
 dist_check_SCRIPTS += tests/slurm.sh
@@ -173,7 +174,7 @@ EXTRA_LTLIBRARIES = libfault.la
 libfault_la_SOURCES = tests/fault.c tests/fault_streams.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 CLEANFILES += $(EXTRA_LTLIBRARIES)
-tests/mpi.log: libfault.la
+tests/mpi.log tests/shrink.log: libfault.la
 tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm.log tests/slurm_array.log tests/store_kill.log tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
 
 if OPENCL

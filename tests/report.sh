@@ -164,6 +164,17 @@ if command -v chromium >/dev/null; then
     if grep -qE 'NaN|undefined|Infinity' body.html; then fail "there are numbers that are none"; fi
 fi
 
+# Images of samples are on the page, but for those that a link leads out to.
+mkdir -p drawn/samples/step-{1,2}
+cp trained/log.jsonl drawn
+"$SMALTI" generate -p 'a star' -s 16x16 --steps 1 -q -o drawn/samples/step-1/1.png
+mv drawn/samples/step-1/1.png outside.png
+cp outside.png drawn/samples/step-1
+ln -s outside.png drawn/samples/step-1/1.png
+ln -s "$PWD/outside.png" drawn/samples/step-2/1.png
+report drawn -o drawn.html
+[ "$(grep -o '"image":"data:image/png' drawn.html | wc -l)" -eq 1 ] || fail "images of samples"
+
 # Written again until a signal comes, and the page loads itself again.
 "$SMALTI" report trained -o again.html --every 1 &
 watcher=$!

@@ -42,6 +42,13 @@ grep -q '"summary":{"queries":6,"without":0,"pairs":6,' out || fail "no summary:
 expect 0 '' "${query[@]}" captions --like red-star.png --top 100 --json
 [ "$(grep -o '"score"' out | wc -l)" -eq 6 ] || fail "not all six: $(cat out)"
 
+# More than there are takes no memory.
+if ! sanitized; then
+    seq -f 'a star and %.0f' 2000 >many
+    (ulimit -v 16000000 && "${query[@]}" captions -P many --top 1048576 --json) >out || fail "--top beyond the items"
+    [ "$(head -n 1 out | grep -o '"score"' | wc -l)" -eq 6 ] || fail "not all six: $(head -n 1 out)"
+fi
+
 # The page has each query, and of each item a small copy, or why there is none.
 sed -i 's/"index":0,"key":"[^"]*"/"index":0,"key":"<b>.png"/' captions/items.jsonl
 expect 1 'is damaged' "${query[@]}" captions 'a star' --page found.html
@@ -56,6 +63,29 @@ grep -qF '<h2>a &#60;star&#62;</h2>' found.html || fail "the query's text on the
 grep -qF '<img width="160" height="19"' found.html || fail "a small copy of 400x48"
 grep -qF '<img width="64" height="64"' found.html || fail "a small image keeps its size"
 grep -qF '<small>images/red-star.png: ' found.html || fail "the image that is gone"
+# Nothing from outside of the directory comes onto the page, whatever the keys are; links within it do.
+cp images/red-circle.png secret.png
+mkdir -p shut/within
+cp images/red-circle.png shut/within/plain.png
+ln -s within/plain.png shut/linked.png
+ln -s ../secret.png shut/link.png
+ln -s .. shut/up
+ln -s shut door
+whole=$(realpath secret.png)
+for key in within/plain.png linked.png within/../linked.png ../secret.png link.png up/secret.png "$whole" . ..; do
+    echo "{\"path\": \"$key\", \"prompt\": \"a star\"}"
+done >shut/keys.jsonl
+"$SMALTI" extract shut/keys.jsonl -k prompt --t5 --cpus 1 -q -o keyed
+"$SMALTI" retrieve index keyed -o keyed-index -q
+for directory in shut door; do
+    "${query[@]}" keyed-index 'a star' --top 9 --page found.html --images $directory >out
+    [ "$(grep -o 'src="data:image/png;base64,' found.html | wc -l)" -eq 3 ] || fail "images of the page: $(grep -o '<small>[^<]*' found.html)"
+    for key in ../secret.png link.png up/secret.png . ..; do
+        grep -qF "<small>$directory/$key: is not shown, for it leads out of $directory</small>" found.html || fail "$key: $(grep -o '<small>[^<]*' found.html)"
+    done
+    grep -qF "<small>$directory/$whole: cannot be opened" found.html || fail "$whole: $(grep -o '<small>[^<]*' found.html)"
+done
+rm -r keyed keyed-index shut door secret.png
 refuse 2 '--images goes with --page' "${query[@]}" captions2 a --images images
 refuse 2 '--page and --quiet exclude' "${query[@]}" captions2 a --page found.html --quiet
 rm -r captions captions2

@@ -50,6 +50,33 @@ ended 120 1
 [ ! -e "$work/dropped.png" ] || fail "the image was not dropped"
 grep -qF 'dropping what is in work' "$work/err" || fail "nothing is said: $(cat "$work/err")"
 
+# Searches and simulations have nothing worth finishing; what they wait for ends, too.
+"$SMALTI" extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" -k prompt --img-size 256 --cpus 1 -q -o "$work/searched"
+"$SMALTI" retrieve index "$work/searched" -o "$work/index" -q
+seq -f 'a red star and %.0f more of them' 200000 >"$work/prompts"
+printf '#!/bin/sh\necho $$ >%s/simulator\nexec sleep 600\n' "$work" >"$work/never"
+chmod +x "$work/never"
+for signal in INT TERM; do
+    "$SMALTI" retrieve query "$work/index" -P "$work/prompts" --page "$work/page.html" --cpus 1 >"$work/out" 2>"$work/err" &
+    pid=$!
+    until [ -n "$(find "$work" -name '.page.html*.part')" ]; do sleep 0.1; done
+    sleep 0.5
+    kill -$signal "$pid"
+    ended 60 1
+    [ "$(cat "$work/err")" = "smalti retrieve query: stopped by SIG$signal" ] || fail "it says: $(cat "$work/err")"
+    [ ! -s "$work/out" ] || fail "it says: $(head -c 500 "$work/out")"
+    [ -z "$(find "$work" -name '*page.html*')" ] || fail "something is left: $(files "$work")"
+    rm -f "$work/simulator"
+    TMPDIR=$work SMALTI_SIM=$work/never "$SMALTI" simulate --machine 1xA100-PCIe 2>"$work/err" &
+    pid=$!
+    until [ -s "$work/simulator" ]; do sleep 0.1; done
+    kill -$signal "$pid"
+    ended 60 1
+    grep -qF "stopped by SIG$signal" "$work/err" || fail "it says: $(cat "$work/err")"
+    ! kill -0 "$(cat "$work/simulator")" 2>/dev/null || fail "the simulator goes on"
+    [ -z "$(find "$work" -name 'smalti-sim*')" ] || fail "something is left: $(files "$work")"
+done
+
 # A policy under which no task ever starts: then it ends some seconds after the second, or at the third.
 export STARPU_SCHED_LIB=$SMALTI_OWN_POLICY STARPU_SCHED=never
 for signals in 2 3; do

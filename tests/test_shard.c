@@ -231,6 +231,36 @@ static struct smalti_shard *open_changed(struct smalti_shard_index *index, const
 }
 
 /* An index that contradicts itself or the file. */
+/* What a row has is in memory when it was checked, and stays there; the next one is told. */
+static void rows_of_a_file_that_changes_are_told(void)
+{
+	for (int i = 0; i < COUNT(cases); i++) {
+		const struct shard_case *c = &cases[i];
+		const char *path = scratch_path("cut");
+		struct smalti_error error = SMALTI_NO_ERROR;
+		if (c->rows < 2)
+			continue;
+		SUCCEEDS(write_case(c, path, &error), &error, c->name);
+		struct smalti_shard *shard = smalti_shard_open(path, &error);
+		struct smalti_features_row row;
+		SUCCEEDS(shard ? smalti_shard_row(shard, c->first, &row, &error) : -1, &error, c->name);
+		CU_ASSERT_EQUAL(truncate(path, 0), 0);
+		uint64_t checksum = 0, same = 1;
+		smalti_shard_checksum(&c->schema, &row, &checksum, &error);
+		FAILS(smalti_shard_row(shard, c->first + 1, &row, &error), &error, SMALTI_EIO, c->name,
+		      "row ", "changed while it was read", "found 0");
+		FAILS(smalti_shard_check(shard, &error), &error, SMALTI_EIO, c->name, "changed");
+		smalti_shard_close(shard);
+		error = (struct smalti_error)SMALTI_NO_ERROR;
+		SUCCEEDS(write_case(c, path, &error), &error, c->name);
+		shard = smalti_shard_open(path, &error);
+		SUCCEEDS(shard ? smalti_shard_row(shard, c->first, &row, &error) : -1, &error, c->name);
+		smalti_shard_checksum(&c->schema, &row, &same, &error);
+		CHECK(checksum == same, c->name);
+		smalti_shard_close(shard);
+	}
+}
+
 static void indexes_are_not_believed(void)
 {
 	enum {
@@ -396,6 +426,7 @@ static const struct test tests[] = {
     {"rows come back as they were", rows_come_back_as_they_were},
     {"no flipped byte goes unnoticed", no_flipped_byte_goes_unnoticed},
     {"shards that are cut short are refused", shards_that_are_cut_short_are_refused},
+    {"rows of a file that changes are told", rows_of_a_file_that_changes_are_told},
     {"indexes are not believed", indexes_are_not_believed},
     {"other versions are refused", other_versions_are_refused},
     {"rows out of turn are refused", rows_out_of_turn_are_refused},

@@ -10,6 +10,13 @@
  * many calls: it holds the last failure. Only smalti_session_close() keeps an earlier one, which is the
  * cause. NULL is allowed where nobody wants to know. The library never exits, aborts or prints.
  *
+ * Files that are read are mapped into memory: models, features, indexes, latents. When one is cut short or
+ * written to meanwhile, or the disk fails, whatever reads it fails with an error that names it, and so does
+ * everything that needs it later, until it is opened anew; a file that is replaced by renaming stays what it
+ * was. For that the first file that is opened installs a handler of SIGBUS, once. It passes on to the handler
+ * that was there before, or to the system, what is not about such a file. A program that has a handler of its
+ * own installs it before, or has it pass on likewise.
+ *
  * Threads: each has an error of its own. What a header does not say to be safe is called by one thread at a
  * time per object; different objects of one session may be used by different threads.
  */

@@ -22,8 +22,10 @@ int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *er
 /* The same as a stream to read; NULL with an error. */
 FILE *smalti_open_stream(const char *path, int64_t *size, struct smalti_error *error);
 
-/* A regular file seen as memory, read-only. An empty file has size 0 and data NULL. The file must
- * not be truncated by someone else meanwhile: the kernel answers that with SIGBUS. */
+/* A regular file seen as memory, read-only. An empty file has size 0 and data NULL. Where the file loses
+ * bytes meanwhile, because it is cut short or the disk fails, the kernel answers a read with SIGBUS. A
+ * handler that the first map installs then makes all of the map zeros and marks it as lost: whoever has read
+ * asks afterwards whether that counts. Other causes of SIGBUS go to the handler that was there before. */
 struct smalti_map {
 	const void *data;
 	int64_t size;
@@ -31,6 +33,13 @@ struct smalti_map {
 
 int smalti_map_open(struct smalti_map *map, const char *path, struct smalti_error *error);
 void smalti_map_close(struct smalti_map *map);
+
+/* Whether bytes could not be read: what was read since the map was opened may be zeros. Any thread. */
+bool smalti_map_is_lost(const struct smalti_map *map);
+/* Fails where it is lost, or where the file's size or the time of its last change is not what it was when it
+ * was opened; then it stays lost. The error says so in place of what it said before, which may be a
+ * consequence. A file that was replaced by another, or removed, is still what it was. Any thread. */
+int smalti_map_check(const struct smalti_map *map, struct smalti_error *error);
 
 /* Memory of this process that holds the whole pages of [data, data + bytes) is given back; what is read there
  * again comes from the file again. Nothing happens to memory that is no open map. Any thread. */

@@ -265,6 +265,14 @@ void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint)
 	free(checkpoint);
 }
 
+int smalti_checkpoint_check(const struct smalti_checkpoint *checkpoint, struct smalti_error *error)
+{
+	int status = 0;
+	for (int i = 0; i < checkpoint->shard_count && status == 0; i++)
+		status = smalti_safetensors_check(checkpoint->shards[i].file, error);
+	return status;
+}
+
 /* --- what is in it ---------------------------------------------------------------------------- */
 
 bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const char *name)

@@ -35,6 +35,8 @@ struct smalti_checkpoint *smalti_checkpoint_open(const char *directory, const ch
 struct smalti_checkpoint *smalti_checkpoint_record(struct smalti_inventory *inventory,
 						   enum smalti_dtype dtype, struct smalti_error *error);
 void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint);
+/* Behind reading tensors: fails where one of the files is no longer what it was, as smalti_map_check(). */
+int smalti_checkpoint_check(const struct smalti_checkpoint *checkpoint, struct smalti_error *error);
 
 bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const char *name);
 

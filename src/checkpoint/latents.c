@@ -130,8 +130,10 @@ struct smalti_latents *smalti_latents_open(const char *path, const char *key, st
 	if (!self)
 		return NULL;
 	self->path = smalti_format(error, "%s", path);
-	if (self->path && smalti_map_open(&self->map, path, error) == 0 &&
-	    open_latents(self, key, error) == 0)
+	int status = self->path ? smalti_map_open(&self->map, path, error) : -1;
+	if (status == 0)
+		status = open_latents(self, key, error);
+	if (smalti_map_check(&self->map, error) == 0 && status == 0)
 		return self;
 	smalti_latents_close(self);
 	return NULL;
@@ -182,7 +184,8 @@ int smalti_latents_read(const struct smalti_latents *self, int64_t index, float 
 		narrow_f64(from, count, planes);
 	else
 		smalti_widen(self->view.dtype, from, count, planes);
-	return check_finite(self, index, planes, count, error);
+	const int status = check_finite(self, index, planes, count, error);
+	return smalti_map_check(&self->map, error) < 0 ? -1 : status;
 }
 
 void smalti_latents_close(struct smalti_latents *self)

@@ -216,13 +216,20 @@ struct smalti_safetensors *smalti_safetensors_open(const char *path, struct smal
 	if (smalti_map_open(&map, path, error))
 		return NULL;
 	struct smalti_safetensors *file = smalti_safetensors_parse(map.data, map.size, error);
-	if (file) {
-		file->map = map;
-	} else {
-		smalti_map_close(&map);
+	if (!file)
 		smalti_error_prefix(error, "%s", path);
+	if (smalti_map_check(&map, error) == 0 && file) {
+		file->map = map;
+		return file;
 	}
-	return file;
+	smalti_safetensors_close(file);
+	smalti_map_close(&map);
+	return NULL;
+}
+
+int smalti_safetensors_check(const struct smalti_safetensors *file, struct smalti_error *error)
+{
+	return smalti_map_check(&file->map, error);
 }
 
 void smalti_safetensors_close(struct smalti_safetensors *file)

@@ -33,6 +33,8 @@ struct smalti_safetensors *smalti_safetensors_open(const char *path, struct smal
 struct smalti_safetensors *smalti_safetensors_parse(const void *data, int64_t size,
 						    struct smalti_error *error);
 void smalti_safetensors_close(struct smalti_safetensors *file);
+/* Behind reading from it: as smalti_map_check(). */
+int smalti_safetensors_check(const struct smalti_safetensors *file, struct smalti_error *error);
 
 /* NULL when there is none of that name. */
 const struct smalti_tensor_view *smalti_safetensors_find(const struct smalti_safetensors *file,

@@ -29,10 +29,9 @@ static int64_t step_of(const char *name)
 	return *end ? -1 : step;
 }
 
-static void list_steps(const char *run, struct steps *steps)
+static void list_steps(const char *samples, struct steps *steps)
 {
-	SCOPED(free) char *path = smalti_format(NULL, "%s/samples", run);
-	SCOPED(closedir) DIR *entries = path ? opendir(path) : NULL;
+	SCOPED(closedir) DIR *entries = opendir(samples);
 	for (const struct dirent *entry; entries && (entry = readdir(entries));) {
 		const int64_t step = step_of(entry->d_name);
 		if (step < 0 || smalti_grow(&steps->list, steps->count, sizeof(*steps->list), NULL) < 0)
@@ -68,13 +67,13 @@ static bool put_image(FILE *page, const char *path, int64_t step, bool first)
 }
 
 /* The images of a step are numbered from 1. */
-static bool put_step(FILE *page, const char *run, int64_t step, bool first)
+static bool put_step(FILE *page, const char *samples, int64_t step, bool first)
 {
 	for (int64_t number = 1;; number++) {
-		SCOPED(free)
-		char *path =
-		    smalti_format(NULL, "%s/samples/step-%" PRId64 "/%" PRId64 ".png", run, step, number);
-		if (!path || smalti_find_file(path, NULL) <= 0)
+		char name[64];
+		snprintf(name, sizeof(name), "step-%" PRId64 "/%" PRId64 ".png", step, number);
+		SCOPED(free) char *path = smalti_path_beneath(samples, name, NULL);
+		if (!path)
 			return first;
 		first = !put_image(page, path, step, first) && first;
 	}
@@ -84,12 +83,14 @@ void smalti_report_samples(FILE *page, const char *run)
 {
 	struct steps steps = {0};
 	bool first = true;
-	list_steps(run, &steps);
+	SCOPED(free) char *samples = smalti_format(NULL, "%s/samples", run);
+	if (samples)
+		list_steps(samples, &steps);
 	const int64_t shown = smalti_min(steps.count, STEPS_SHOWN);
 	fputs("\"samples\":[", page);
 	for (int64_t i = 0; i < shown; i++) {
 		const int64_t at = shown > 1 ? i * (steps.count - 1) / (shown - 1) : 0;
-		first = put_step(page, run, steps.list[at], first);
+		first = put_step(page, samples, steps.list[at], first);
 	}
 	fputs("],\n", page);
 	free(steps.list);

@@ -75,7 +75,7 @@ static void put_image(const struct smalti_retrieve_page *page, const char *key)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_fit fit;
-	SCOPED(free) char *path = smalti_format(&error, "%s/%s", page->images, key);
+	SCOPED(free) char *path = smalti_path_beneath(page->images, key, &error);
 	SCOPED(free) char *data = path ? smalti_small_image(path, LONGEST_SIDE, &fit, &error) : NULL;
 	if (data) {
 		fprintf(page->out,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/retrieve_queries.h"
+#include "cli/signals.h"
+#include "retrieve/index.h"
 #include "text/prompts.h"
 
 static int64_t dim_of(const struct smalti_index *index)
@@ -87,7 +89,9 @@ static int read_items(struct smalti_queries *queries, const struct smalti_query_
 	if (!source->from)
 		return add_items(queries, source, index, index, error);
 	struct smalti_index *of = smalti_index_open(source->from, error);
-	const int status = of ? add_items(queries, source, index, of, error) : -1;
+	int status = of ? add_items(queries, source, index, of, error) : -1;
+	if (of && smalti_index_check(of, error) < 0)
+		status = -1;
 	smalti_index_close(of);
 	return status;
 }
@@ -130,7 +134,9 @@ static int read_features(struct smalti_queries *queries, const struct smalti_que
 			       : -1;
 	int status = queries->caption < 0 ? -1 : 1;
 	while (status > 0 && (status = smalti_features_next(queries->features, &row, error)) > 0)
-		if (add_row(queries, source, index, &row, error) < 0)
+		if (smalti_signals_caught())
+			status = smalti_fail(error, SMALTI_ECANCELLED, "stopped");
+		else if (add_row(queries, source, index, &row, error) < 0)
 			status = -1;
 	if (status == 0 && queries->count == 0)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: has no rows to search for", source->features);

@@ -105,11 +105,12 @@ static const struct smalti_example examples[] = {
 struct query {
 	const struct smalti_retrieve_query_settings *settings;
 	struct smalti_session *session;
+	struct smalti_task_group *cancelled; /* by a signal */
 	struct smalti_index *index;
 	struct smalti_queries queries;
-	int64_t depth;                     /* items that are searched for */
-	struct smalti_found *found;        /* [queries, depth] */
-	double *denoising;                 /* [queries, candidates]; NULL: nothing is ranked anew */
+	int64_t top, candidates, depth; /* of those that there are; the last: items that are searched for */
+	struct smalti_found *found;     /* [queries, depth] */
+	double *denoising;              /* [queries, candidates]; NULL: nothing is ranked anew */
 	struct smalti_retrieve_page *page; /* NULL: none is asked for */
 	int64_t pairs;                     /* queries whose key the index has */
 	struct smalti_recall recall;       /* how often these find it */
@@ -128,8 +129,7 @@ static void put_text(const char *text)
 /* Of an item at a place of the query's list; NaN: there is none. */
 static double denoising_of(const struct query *q, int64_t number, int64_t place)
 {
-	const int64_t candidates = q->settings->candidates;
-	return place < candidates ? q->denoising[number * candidates + place] : NAN;
+	return place < q->candidates ? q->denoising[number * q->candidates + place] : NAN;
 }
 
 /* Its scores, in columns. */
@@ -182,7 +182,7 @@ static int print_query(struct query *q, int64_t number, struct smalti_error *err
 		put_text(q->queries.names[number]);
 		putchar('\n');
 	}
-	for (int64_t i = 0; i < q->settings->top && found[i].number >= 0 && status == 0; i++)
+	for (int64_t i = 0; i < q->top && found[i].number >= 0 && status == 0; i++)
 		status = print_match(q, &found[i], denoising_of(q, number, i), matches, error);
 	if (object)
 		smalti_json_line(object, &q->broken);
@@ -195,7 +195,7 @@ static void rate(struct query *q, int64_t number)
 	const struct smalti_found *found = q->found + number * q->depth;
 	const int64_t own = smalti_index_find(q->index, q->queries.names[number], NULL);
 	q->pairs += own >= 0;
-	for (int64_t i = 0; i < q->settings->top && own >= 0 && found[i].number >= 0; i++)
+	for (int64_t i = 0; i < q->top && own >= 0 && found[i].number >= 0; i++)
 		if (found[i].number == own)
 			smalti_recall_add(&q->recall, i);
 }
@@ -239,6 +239,8 @@ static int print_all(struct query *q, struct smalti_error *error)
 {
 	const bool rated = q->settings->source.features;
 	for (int64_t i = 0; i < q->queries.count && !q->broken; i++) {
+		if (smalti_signals_caught())
+			return smalti_fail(error, SMALTI_ECANCELLED, "stopped");
 		if (rated)
 			rate(q, i);
 		if ((!rated || !q->settings->quiet) && print_query(q, i, error) < 0)
@@ -262,7 +264,7 @@ static bool on_progress(void *user, int64_t done, int64_t total)
 /* The first items of each query, anew. */
 static int rerank_with(struct query *q, struct smalti_reranker *reranker, struct smalti_error *error)
 {
-	const int64_t candidates = q->settings->candidates;
+	const int64_t candidates = q->candidates;
 	int64_t count = candidates;
 	if (!smalti_multiply(&count, q->queries.count))
 		return smalti_fail(error, SMALTI_EINVAL,
@@ -290,17 +292,43 @@ static int rerank(struct query *q, struct smalti_session *session, struct smalti
 	return status;
 }
 
+static void cancel(void *task_group)
+{
+	smalti_task_group_cancel(task_group);
+}
+
+/* Nothing of it is worth to be finished. */
+static int open_index(struct query *q, const char *directory, struct smalti_error *error)
+{
+	q->cancelled = smalti_task_group_new(q->session, "cancelled", 0, error);
+	q->index = q->cancelled ? smalti_index_open(directory, error) : NULL;
+	if (!q->index)
+		return -1;
+	q->index->cancelled = q->cancelled;
+	smalti_signals_first(cancel, q->cancelled);
+	return smalti_signals_caught() ? smalti_fail(error, SMALTI_ECANCELLED, "stopped") : 0;
+}
+
+static void cut_to_items(struct query *q)
+{
+	struct smalti_index_info info;
+	smalti_index_info(q->index, &info);
+	q->top = smalti_min(q->settings->top, info.items);
+	q->candidates = smalti_min(q->settings->candidates, info.items);
+	q->depth = smalti_max(q->top, q->candidates);
+}
+
 static int search(struct query *q, struct smalti_session *session, const char *directory,
 		  struct smalti_error *error)
 {
 	const struct smalti_retrieve_query_settings *settings = q->settings;
-	int64_t count = q->depth = smalti_max(settings->top, settings->candidates);
 	q->session = session;
-	q->index = smalti_index_open(directory, error);
-	if (!q->index ||
+	if (open_index(q, directory, error) < 0 ||
 	    (settings->candidates && smalti_queries_check_texts(&settings->source, q->index, error) < 0) ||
 	    smalti_queries_read(&q->queries, &settings->source, q->index, session, error) < 0)
 		return -1;
+	cut_to_items(q);
+	int64_t count = q->depth;
 	if (!smalti_multiply(&count, q->queries.count))
 		return smalti_fail(error, SMALTI_EINVAL, "--top: %" PRId64 " items for %" PRId64 " queries",
 				   q->depth, q->queries.count);
@@ -368,8 +396,15 @@ static enum smalti_exit run(void *options, int count, char **operands)
 	settings->source.texts = (const char *const *)operands + 1;
 	settings->source.text_count = count - 1;
 	smalti_signals_catch();
+	smalti_signals_finish_within(1);
 	struct smalti_session *session = smalti_held_session(&settings->session, &error);
 	int status = session ? search_and_write(&query, session, operands[0], &error) : -1;
+	if (status < 0 && smalti_signals_caught()) {
+		error = (struct smalti_error)SMALTI_NO_ERROR;
+		smalti_fail(&error, SMALTI_ECANCELLED, "stopped by %s", smalti_signals_caught());
+	}
+	smalti_signals_first(NULL, NULL);
+	smalti_task_group_free(query.cancelled);
 	smalti_queries_free(&query.queries);
 	smalti_index_close(query.index);
 	free(query.found);

@@ -2,6 +2,7 @@
 #include "cli/simulate.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "cli/signals.h"
 #include "cli/simulate_print.h"
 #include "cli/simulator.h"
 #include "simulation/calibrate.h"
@@ -76,6 +77,7 @@ static int simulate(const struct smalti_simulate_options *options, struct smalti
 		smalti_machine_block(&machine);
 	const char *list = options->gpus != 0 && machine.gpu_kinds ? "dmdas" : "lws";
 	list = options->sched ? options->sched : list;
+	smalti_signals_catch();
 	while (next_policy(&list, policy))
 		if (simulate_one(options, policy, &machine, error) < 0)
 			return -1;
@@ -95,5 +97,9 @@ enum smalti_exit smalti_simulate_run(void *values, int count, char **operands)
 		status = smalti_calibrate(options->measured, options->precision, options->calibrate, &error);
 	else
 		status = simulate(options, &error);
+	if (status < 0 && smalti_signals_caught()) {
+		error = (struct smalti_error)SMALTI_NO_ERROR;
+		smalti_fail(&error, SMALTI_ECANCELLED, "stopped by %s", smalti_signals_caught());
+	}
 	return status ? smalti_command_fail(&smalti_simulate_command, &error) : smalti_finish_stdout();
 }

@@ -3,9 +3,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/shipped.h"
+#include "cli/signals.h"
 #include "jobs/precision.h"
 #include "simulation/machine.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/wait.h>
 
@@ -170,6 +172,22 @@ static int wait_for(pid_t child, FILE *errors, const char *program, struct smalt
 	return fail(status, errors, program, error);
 }
 
+static void end(void *child)
+{
+	kill(*(const pid_t *)child, SIGKILL);
+}
+
+/* What it says on its standard output; a signal ends it. */
+static char *listen_to(pid_t child, int file, size_t *length, struct smalti_error *error)
+{
+	smalti_signals_first(end, &child);
+	if (smalti_signals_caught()) /* before that */
+		end(&child);
+	char *text = read_all(file, length, error);
+	smalti_signals_first(NULL, NULL);
+	return text;
+}
+
 static cJSON *run(char *const *arguments, const char *directory, struct smalti_error *error)
 {
 	int ends[2];
@@ -183,7 +201,7 @@ static cJSON *run(char *const *arguments, const char *directory, struct smalti_e
 	if (child == 0)
 		become(arguments, directory, ends[1], fileno(errors));
 	close(ends[1]);
-	SCOPED(free) char *text = child > 0 ? read_all(ends[0], &length, error) : NULL;
+	SCOPED(free) char *text = child > 0 ? listen_to(child, ends[0], &length, error) : NULL;
 	close(ends[0]);
 	if (child < 0)
 		smalti_fail_errno(error, "the simulator cannot be started");

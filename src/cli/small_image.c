@@ -34,6 +34,30 @@ static int write_small(struct smalti_resizer *resizer, const struct smalti_fit *
 	return status;
 }
 
+static bool is_beneath(const char *path, const char *directory)
+{
+	const size_t length = strcmp(directory, "/") == 0 ? 0 : strlen(directory);
+	return strncmp(path, directory, length) == 0 && path[length] == '/';
+}
+
+char *smalti_path_beneath(const char *directory, const char *name, struct smalti_error *error)
+{
+	char *path = smalti_format(error, "%s/%s", directory, name);
+	if (!path)
+		return NULL;
+	SCOPED(free) char *top = realpath(directory, NULL);
+	SCOPED(free) char *found = top ? realpath(path, NULL) : NULL;
+	if (found && is_beneath(found, top))
+		return path;
+	if (found)
+		smalti_fail(error, SMALTI_EINVAL, "%s: is not shown, for it leads out of %s", path,
+			    directory);
+	else
+		smalti_fail_errno(error, "%s: cannot be opened", path);
+	free(path);
+	return NULL;
+}
+
 char *smalti_small_image(const char *path, int64_t side, struct smalti_fit *fit, struct smalti_error *error)
 {
 	const struct smalti_image_limits limits = {MOST_PIXELS, MOST_BYTES};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/export.h"
 #include "base/file.h"
+#include "store/hold.h"
 
 #include <sys/stat.h>
 
@@ -151,10 +152,20 @@ static int settle(struct smalti_export_run *run, int status, struct smalti_error
 	return -1;
 }
 
+static struct smalti_hold *hold_output(const struct smalti_export_run *run, struct smalti_error *error)
+{
+	const char *output = run->options->output;
+	return smalti_make_directory(output, error) ? NULL : smalti_hold_open(output, "exports", error);
+}
+
 static int export_all(struct smalti_export_run *run, struct smalti_error *error)
 {
-	if (smalti_make_directory(run->options->output, error))
+	SCOPED(smalti_hold_close) struct smalti_hold *hold = hold_output(run, error);
+	if (!hold || smalti_export_load(run, error) < 0)
 		return -1;
+	if (run->progress->complete)
+		return 0; /* since it was looked at */
+	run->progress->before = run->progress->rows;
 	SCOPED(smalti_features_close)
 	struct smalti_features *reader = smalti_export_open(run, run->progress->rows, error);
 	if (!reader)
@@ -187,7 +198,7 @@ static int export_opened(struct smalti_export_run *run, struct smalti_error *err
 	smalti_features_info(run->features, &run->info);
 	run->dtype = (enum smalti_dtype)run->info.type;
 	run->progress->total = run->info.rows;
-	const int found = smalti_export_load(run, error);
+	const int found = run->options->restart ? 0 : smalti_export_load(run, error);
 	if (found < 0)
 		return -1;
 	run->progress->before = run->progress->rows;

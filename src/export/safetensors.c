@@ -70,13 +70,20 @@ static void collect(struct collection *c, char **name, const struct smalti_featu
 /* Moves the follower to the item. */
 static int follow(struct collection *c, int64_t index, struct smalti_error *error)
 {
+	struct smalti_error damage = SMALTI_NO_ERROR; /* of the last row that was passed over */
 	while (c->row.index != index) {
-		const int found = smalti_export_next(c->follower, &c->row, error);
+		struct smalti_error cause = SMALTI_NO_ERROR;
+		const int found = smalti_features_next(c->follower, &c->row, &cause);
 		if (found == 0)
-			return smalti_fail(error, SMALTI_EIO, "item %" PRId64 ": was there a moment before",
-					   index);
-		if (found < 0)
-			return -1;
+			return smalti_fail(error, SMALTI_EIO,
+					   "item %" PRId64 ": was there a moment before: %.900s", index,
+					   damage.message);
+		if (found < 0 && cause.code != SMALTI_ECORRUPT)
+			return smalti_pass(error, &cause);
+		if (found < 0) {
+			damage = cause;
+			c->row.index = -1;
+		}
 	}
 	return 0;
 }

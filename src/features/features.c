@@ -26,6 +26,8 @@ static int find_next(struct smalti_features_source *source, const struct smalti_
 					   cause.message);
 		if (!source->complete || smalti_shard_row_is_complete(*shard, *index))
 			return 1;
+		if (smalti_shard_check(*shard, error) < 0)
+			return -1;
 	}
 	return 0;
 }

@@ -27,8 +27,9 @@ static int add_file(XXH3_state_t *state, const char *path, struct smalti_error *
 	if (smalti_map_open(&map, path, error) < 0)
 		return -1;
 	add(state, map.data, map.size);
+	const int status = smalti_map_check(&map, error);
 	smalti_map_close(&map);
-	return 0;
+	return status;
 }
 
 static void add_tensor(XXH3_state_t *state, const struct smalti_tensor_view *view)
@@ -38,6 +39,14 @@ static void add_tensor(XXH3_state_t *state, const struct smalti_tensor_view *vie
 	add(state, &dtype, sizeof(dtype));
 	add(state, view->shape, view->rank * (int64_t)sizeof(view->shape[0]));
 	add(state, view->data, view->bytes < TENSOR_BYTES ? view->bytes : TENSOR_BYTES);
+}
+
+static int add_weights(XXH3_state_t *state, const struct smalti_checkpoint *weights,
+		       struct smalti_error *error)
+{
+	for (int64_t t = 0; t < weights->count; t++)
+		add_tensor(state, &weights->entries[t].view);
+	return smalti_checkpoint_check(weights, error);
 }
 
 int smalti_digest(const char *const *files, int file_count, const struct smalti_checkpoint *const *weights,
@@ -51,8 +60,7 @@ int smalti_digest(const char *const *files, int file_count, const struct smalti_
 	for (int i = 0; i < file_count && status == 0; i++)
 		status = add_file(state, files[i], error);
 	for (int i = 0; i < weight_count && status == 0; i++)
-		for (int64_t t = 0; t < weights[i]->count; t++)
-			add_tensor(state, &weights[i]->entries[t].view);
+		status = add_weights(state, weights[i], error);
 	const XXH128_hash_t hash = XXH3_128bits_digest(state);
 	snprintf(digest, SMALTI_DIGEST_LENGTH + 1, "%016" PRIx64 "%016" PRIx64, hash.high64, hash.low64);
 	XXH3_freeState(state);

@@ -160,13 +160,23 @@ static int open_index(struct smalti_index *index, const char *directory, struct 
 	return -1;
 }
 
+int smalti_index_check(const struct smalti_index *index, struct smalti_error *error)
+{
+	const struct smalti_safetensors *const files[] = {index->file, index->projections.file};
+	int status = smalti_map_check(&index->items, error);
+	for (size_t i = 0; i < COUNT_OF(files) && status == 0; i++)
+		status = files[i] ? smalti_safetensors_check(files[i], error) : 0;
+	return status;
+}
+
 struct smalti_index *smalti_index_open(const char *directory, struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
 	if (smalti_check_text(directory, "directory of an index", error) < 0)
 		return NULL;
 	struct smalti_index *index = smalti_calloc(1, sizeof(*index), error);
-	if (!index || open_index(index, directory, error) == 0)
+	const int status = index ? open_index(index, directory, error) : -1;
+	if (index && smalti_index_check(index, error) == 0 && status == 0)
 		return index;
 	smalti_index_close(index);
 	return NULL;
@@ -210,6 +220,7 @@ int smalti_index_item(const struct smalti_index *index, int64_t number, struct s
 	    smalti_json_string(object, "key", SMALTI_JSON_REQUIRED, &key, error) < 0) {
 		smalti_error_prefix(error, "%s/%s:%" PRId64, index->directory,
 				    smalti_index_files[SMALTI_INDEX_ITEMS], number + 1);
+		smalti_map_check(&index->items, error);
 		return -1;
 	}
 	item->key = smalti_format(error, "%s", key);

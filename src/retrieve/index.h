@@ -34,6 +34,14 @@ int smalti_index_check_kind(const struct smalti_index *index, enum smalti_index_
 int smalti_index_preparation(const struct smalti_index *index, int *cleaning, int64_t *max_tokens,
 			     struct smalti_error *error);
 
+/* A task group of that name, which fails when searches of the index are cancelled. */
+struct smalti_task_group *smalti_index_task_group(const struct smalti_index *index,
+						  struct smalti_session *session, const char *name,
+						  struct smalti_error *error);
+
+/* Behind reading: fails where one of the index's files is no longer what it was, as smalti_map_check(). */
+int smalti_index_check(const struct smalti_index *index, struct smalti_error *error);
+
 struct smalti_index {
 	char *directory;
 	cJSON *description; /* owns the strings of `info` */
@@ -43,6 +51,7 @@ struct smalti_index {
 	const float *vectors;                  /* [items, dim] */
 	const float *mean, *whitening;         /* of images, without projections: [dim], [dim, dim] */
 	struct smalti_projections projections; /* without: no file */
+	struct smalti_task_group *cancelled;   /* NULL: none; encoding and searching end when it has failed */
 	struct smalti_map items;
 	int64_t *lines; /* where each item's line begins, and where the last one ends */
 	struct smalti_index_key {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "retrieve/index.h"
 #include "retrieve/whitening.h"
+#include "store/hold.h"
 #include "store/sealed.h"
 
 enum { AHEAD = 64 };
@@ -9,6 +10,7 @@ enum { AHEAD = 64 };
 struct making {
 	const struct smalti_index_options *options;
 	struct smalti_index_progress *progress;
+	struct smalti_hold *hold; /* of the output */
 	struct smalti_features *features;
 	struct smalti_features_info info;
 	int caption;
@@ -73,7 +75,10 @@ static int open_projections(struct making *m, struct smalti_error *error)
 static int open_output(struct making *m, struct smalti_error *error)
 {
 	const char *output = m->options->output;
-	if (smalti_make_directory(output, error) < 0)
+	m->hold = smalti_make_directory(output, error) < 0
+		      ? NULL
+		      : smalti_hold_open(output, "makes an index", error);
+	if (!m->hold)
 		return -1;
 	const int found = smalti_find_in(output, smalti_index_description, error);
 	if (found)
@@ -128,6 +133,14 @@ static bool take_vector(struct making *m, const struct smalti_features_row *row)
 	return true;
 }
 
+static int watch(const struct making *m, struct smalti_error *error)
+{
+	const struct smalti_index_options *o = m->options;
+	return o->on_progress && !o->on_progress(o->user, m->progress)
+		   ? smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped", o->output)
+		   : 0;
+}
+
 /* 1; 0 after the last row. */
 static int add_row(struct making *m, struct smalti_error *error)
 {
@@ -149,9 +162,7 @@ static int add_row(struct making *m, struct smalti_error *error)
 	} else if (write_item(m, &row, error) < 0) {
 		return -1;
 	}
-	return o->on_progress && !o->on_progress(o->user, m->progress)
-		   ? smalti_fail(error, SMALTI_ECANCELLED, "%s: stopped", o->output)
-		   : 1;
+	return watch(m, error) < 0 ? -1 : 1;
 }
 
 static int add_rows(struct making *m, struct smalti_error *error)
@@ -185,7 +196,7 @@ static int whiten_all(struct making *m, struct smalti_error *error)
 	if (smalti_whitening_make(&m->whitening, &m->moments, error) < 0)
 		return -1;
 	for (int64_t i = 0; i < m->progress->items; i++)
-		if (whiten(m, i, error) < 0)
+		if (whiten(m, i, error) < 0 || watch(m, error) < 0)
 			return -1;
 	return 0;
 }
@@ -250,11 +261,17 @@ static int describe(const struct making *m, struct smalti_error *error)
 	return smalti_sealed_write(path, object, error);
 }
 
+/* Behind the last use of the projections. */
+static int write_projections(const struct making *m, struct smalti_error *error)
+{
+	const int status = smalti_projections_write(&m->projections, m->options->output, error);
+	return smalti_safetensors_check(m->projections.file, error) < 0 ? -1 : status;
+}
+
 static int make(struct making *m, struct smalti_error *error)
 {
 	if (open_all(m, error) < 0 || add_rows(m, error) < 0 || (m->whitened && whiten_all(m, error) < 0) ||
-	    write_vectors(m, error) < 0 ||
-	    (m->projected && smalti_projections_write(&m->projections, m->options->output, error) < 0))
+	    write_vectors(m, error) < 0 || (m->projected && write_projections(m, error) < 0))
 		return -1;
 	struct smalti_writer *items = m->items;
 	m->items = NULL;
@@ -274,6 +291,7 @@ static void close_all(struct making *m)
 	free(m->projected);
 	free(m->vector);
 	free(m->unit);
+	smalti_hold_close(m->hold);
 }
 
 int smalti_index_make(const struct smalti_index_options *options, struct smalti_index_progress *progress,

@@ -6,6 +6,7 @@
 #include "retrieve/projection_step.h"
 #include "retrieve/recall.h"
 #include "samplers/draws.h"
+#include "store/hold.h"
 #include "store/sealed.h"
 #include "train/schedule.h"
 
@@ -30,6 +31,7 @@ struct run {
 	int64_t epoch, used; /* of the order */
 	float *rows;         /* of a batch */
 	struct smalti_contrast_parts parts[TOGETHER];
+	struct smalti_hold *hold; /* of the output */
 	struct smalti_writer *log;
 	float *weight[SMALTI_KINDS], *bias[SMALTI_KINDS]; /* of what is written */
 	struct smalti_projections projections;
@@ -48,7 +50,9 @@ static int64_t row_width(const struct run *run)
 static int open_output(struct run *run, struct smalti_error *error)
 {
 	const char *output = run->options->output;
-	if (smalti_make_directory(output, error) < 0)
+	run->hold =
+	    smalti_make_directory(output, error) < 0 ? NULL : smalti_hold_open(output, "trains", error);
+	if (!run->hold)
 		return -1;
 	const int found = smalti_find_in(output, smalti_projections_description, error);
 	if (found)
@@ -371,6 +375,7 @@ static void close_all(struct run *run)
 	}
 	free(run->order);
 	free(run->rows);
+	smalti_hold_close(run->hold);
 }
 
 static int check(const struct smalti_projections_options *o, struct smalti_error *error)

@@ -144,6 +144,16 @@ static int encode_all(const struct smalti_index *index, struct smalti_prompt_enc
 	return status;
 }
 
+struct smalti_task_group *smalti_index_task_group(const struct smalti_index *index,
+						  struct smalti_session *session, const char *name,
+						  struct smalti_error *error)
+{
+	struct smalti_task_group *task_group = smalti_task_group_new(session, name, 0, error);
+	if (task_group && index->cancelled)
+		smalti_task_group_needs(task_group, index->cancelled);
+	return task_group;
+}
+
 static int open_encoder(const struct smalti_index *index, struct smalti_prompt_encoder *encoder,
 			struct smalti_task_group *task_group, const struct smalti_model_options *model,
 			struct smalti_error *error)
@@ -176,7 +186,7 @@ int smalti_index_encode(const struct smalti_index *index, struct smalti_session 
 		return -1;
 	if (smalti_index_check_kind(index, SMALTI_INDEX_CAPTIONS, error) < 0)
 		return -1;
-	struct smalti_task_group *task_group = smalti_task_group_new(session, "queries", 0, error);
+	struct smalti_task_group *task_group = smalti_index_task_group(index, session, "queries", error);
 	if (!task_group)
 		return -1;
 	int status = open_encoder(index, &encoder, task_group, model, error);

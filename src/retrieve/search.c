@@ -78,7 +78,9 @@ static int search_round(const struct search *s, struct smalti_error *error)
 		queries[block] =
 		    smalti_tile_over(s->task_group, smalti_min(QUERIES, s->count - block * QUERIES),
 				     row_bytes, s->queries + block * QUERIES * dim);
-	for (int64_t first = 0, task = 0; first < s->index->info.items; first += most, task++) {
+	for (int64_t first = 0, task = 0;
+	     first < s->index->info.items && !smalti_task_group_failed(s->task_group);
+	     first += most, task++) {
 		const int64_t rows = smalti_min(most, s->index->info.items - first);
 		struct smalti_tile *vectors =
 		    smalti_tile_over(s->task_group, rows, row_bytes, s->index->vectors + first * dim);
@@ -109,6 +111,16 @@ static int check(const struct smalti_index *index, struct smalti_session *sessio
 		   : 0;
 }
 
+/* From lists of `own` to lists of `top`, in the same memory. */
+static void spread(struct smalti_found *found, int64_t count, int64_t own, int64_t top)
+{
+	for (int64_t i = count - 1; i >= 0 && own < top; i--) {
+		memmove(found + i * top, found + i * own, (size_t)own * sizeof(*found));
+		for (int64_t place = own; place < top; place++)
+			found[i * top + place] = (struct smalti_found){.number = -1};
+	}
+}
+
 int smalti_index_search(const struct smalti_index *index, struct smalti_session *session,
 			const float *queries, int64_t count, int64_t top, struct smalti_found *found,
 			struct smalti_error *error)
@@ -116,18 +128,21 @@ int smalti_index_search(const struct smalti_index *index, struct smalti_session 
 	SMALTI_REPORT(error);
 	if (check(index, session, queries, count, top, found, error) < 0)
 		return -1;
-	const int64_t of_query = LISTS * top * (int64_t)sizeof(struct smalti_match);
+	const int64_t own = smalti_min(top, index->info.items);
+	const int64_t of_query = LISTS * own * (int64_t)sizeof(struct smalti_match);
 	const int64_t round = smalti_max(ROUND_BYTES / of_query, 1);
 	int status = 0;
 	for (int64_t first = 0; first < count && status == 0; first += round) {
 		struct search search = {index,
-					smalti_task_group_new(session, "search", 0, error),
+					smalti_index_task_group(index, session, "search", error),
 					queries + first * index->info.dim,
 					smalti_min(round, count - first),
-					top,
-					found + first * top};
+					own,
+					found + first * own};
 		status = search.task_group ? search_round(&search, error) : -1;
 		smalti_task_group_free(search.task_group);
 	}
-	return status;
+	if (status == 0)
+		spread(found, count, own, top);
+	return smalti_index_check(index, error) < 0 ? -1 : status;
 }

@@ -41,6 +41,24 @@ void smalti_task_group_needs(struct smalti_task_group *task_group, struct smalti
 	smalti_task_group_fail(task_group, &error);
 }
 
+void smalti_task_group_reads(struct smalti_task_group *task_group, struct smalti_task_group_source *source)
+{
+	HOLD(&task_group->mutex);
+	source->next = task_group->sources;
+	task_group->sources = source;
+}
+
+void smalti_task_group_drop_source(struct smalti_task_group *task_group,
+				   const struct smalti_task_group_source *source)
+{
+	HOLD(&task_group->mutex);
+	struct smalti_task_group_source **at = &task_group->sources;
+	while (*at && *at != source)
+		at = &(*at)->next;
+	if (*at)
+		*at = source->next;
+}
+
 /* Those of no stage, and those without arithmetic, say nothing of how far the work is. */
 static bool counts(int64_t stage, double flops)
 {
@@ -244,9 +262,23 @@ bool smalti_task_group_broken(const struct smalti_task_group *task_group)
 	return false;
 }
 
+/* A source that is lost is the cause of whatever else failed, here and in whoever needs it. */
+static int check_sources(struct smalti_task_group *task_group, struct smalti_error *cause)
+{
+	int status = 0;
+	for (const struct smalti_task_group_source *s = task_group->sources; s && status == 0; s = s->next)
+		status = s->check(s->of, cause);
+	for (int i = 0; i < task_group->needs_count && status == 0; i++)
+		status = check_sources(task_group->needs[i], cause);
+	if (status < 0)
+		smalti_task_group_blame(task_group, cause);
+	return status;
+}
+
 int smalti_task_group_status(struct smalti_task_group *task_group, struct smalti_error *error)
 {
 	int status = 0;
+	check_sources(task_group, &(struct smalti_error)SMALTI_NO_ERROR);
 	if (atomic_load(&task_group->failed)) {
 		HOLD(&task_group->mutex);
 		status = task_group->cause ? smalti_pass(error, task_group->cause)

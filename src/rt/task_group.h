@@ -38,11 +38,19 @@ struct smalti_task_group_progress {
 	double elsewhere;      /* operations that other ranks execute; taken as done as these here are */
 };
 
+/* What a task group's tasks read that may be lost under them: asked about by smalti_task_group_status(). */
+struct smalti_task_group_source {
+	int (*check)(const void *of, struct smalti_error *error); /* -1: what was read of it does not count */
+	const void *of;
+	struct smalti_task_group_source *next;
+};
+
 /* Of a task group only these may be set by others, before its first task: `grain` and `compares`. */
 struct smalti_task_group {
 	struct smalti_session *session;
 	int64_t number; /* of its session's, from 1 on; rt/lost.h finds it by that */
 	struct smalti_task_group *next;
+	struct smalti_task_group_source *sources;
 	struct smalti_task_group *needs[SMALTI_MAX_NEEDS];
 	int needs_count;
 	int64_t priority;
@@ -79,6 +87,12 @@ struct smalti_task_group *smalti_task_group_new(struct smalti_session *session, 
 /* From here on `task group` fails when `needed` does: a request cannot succeed with weights that failed. With
  * more than SMALTI_MAX_NEEDS it fails at once. `needed` outlives the task group's tasks. */
 void smalti_task_group_needs(struct smalti_task_group *task_group, struct smalti_task_group *needed);
+
+/* From here on, until it is dropped, the task group fails, and who needs it, when a check of the source does.
+ */
+void smalti_task_group_reads(struct smalti_task_group *task_group, struct smalti_task_group_source *source);
+void smalti_task_group_drop_source(struct smalti_task_group *task_group,
+				   const struct smalti_task_group_source *source);
 
 /* No more tasks will be inserted; `done` (or NULL) is called once they have all ended, on a worker's
  * thread or on this one; it must not block. */

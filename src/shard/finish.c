@@ -62,7 +62,9 @@ static int append_index(struct smalti_shard_writer *writer, struct smalti_shard_
 	if (smalti_map_open(&map, writer->path, error) < 0)
 		return -1;
 	const int64_t end = map.size;
-	const int status = smalti_shard_index_seal(index, map.data, end, line, error);
+	int status = smalti_shard_index_seal(index, map.data, end, line, error);
+	if (smalti_map_is_lost(&map))
+		status = smalti_map_check(&map, error);
 	smalti_map_close(&map);
 	return status || smalti_h5_write_at(&writer->file, end, index->bytes, index->length, error) ||
 		       smalti_h5_write_at(&writer->file, end + index->length, line, SMALTI_SHARD_TRAILER,

@@ -72,8 +72,8 @@ const struct smalti_shard_index *smalti_shard_index(const struct smalti_shard *s
 /* All entries of an array that is not of values, at any address; NULL: there are none. */
 const void *smalti_shard_entries(const struct smalti_shard *shard, int array);
 
-/* Runs of entries of an array, out of a mapped file: where they lie in one piece as they are, that is all;
- * else they are brought together in memory. Initialise with zeros. */
+/* Runs of entries of an array, out of a mapped file into memory: what was checked there stays as it is when
+ * the file does not. Initialise with zeros. */
 struct smalti_shard_values {
 	struct smalti_room run; /* what was brought together */
 	char *chunk;            /* the inflated piece `piece − 1`, if that is not −1 */

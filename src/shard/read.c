@@ -16,15 +16,27 @@ struct smalti_shard {
 	char *texts[SMALTI_SHARD_TEXTS]; /* the last entry that was read of each of smalti_shard_texts[] */
 };
 
+int smalti_shard_check(const struct smalti_shard *shard, struct smalti_error *error)
+{
+	return smalti_map_is_lost(&shard->map) ? smalti_map_check(&shard->map, error) : 0;
+}
+
+/* What checksums find may come of a file that has changed since it was opened: then the error says that. */
+static int read_index(struct smalti_shard *shard, bool unchecked, struct smalti_error *error)
+{
+	if (smalti_shard_index_read(&shard->index, shard->map.data, shard->map.size, unchecked, error) == 0)
+		return smalti_shard_check(shard, error);
+	smalti_error_prefix(error, "%s", shard->path);
+	smalti_map_check(&shard->map, error);
+	return -1;
+}
+
 static int open_file(struct smalti_shard *shard, const char *path, bool unchecked, struct smalti_error *error)
 {
 	shard->path = smalti_format(error, "%s", path);
-	if (!shard->path || smalti_map_open(&shard->map, path, error) < 0)
+	if (!shard->path || smalti_map_open(&shard->map, path, error) < 0 ||
+	    read_index(shard, unchecked, error) < 0)
 		return -1;
-	if (smalti_shard_index_read(&shard->index, shard->map.data, shard->map.size, unchecked, error) < 0) {
-		smalti_error_prefix(error, "%s", path);
-		return -1;
-	}
 	const struct smalti_shard_head *head = &shard->index.head;
 	shard->info =
 	    (struct smalti_shard_info){&shard->index.schema, head->first,    head->first + head->rows,
@@ -200,8 +212,11 @@ int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_fe
 	if (index < shard->info.first || index >= shard->info.end)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: has no row %" PRId64, shard->path, index);
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	if (read_row(shard, index - shard->info.first, row, &cause) == 0)
+	const int status = read_row(shard, index - shard->info.first, row, &cause);
+	if (status == 0 && !smalti_map_is_lost(&shard->map))
 		return 0;
+	if (smalti_map_check(&shard->map, &cause) < 0)
+		return smalti_fail(error, cause.code, "row %" PRId64 ": %.900s", index, cause.message);
 	return smalti_fail(error, cause.code, "%s: row %" PRId64 " (%.200s): %.500s", shard->path, index,
 			   row->key, cause.message);
 }
@@ -250,6 +265,8 @@ int smalti_shard_failure(struct smalti_shard *shard, int64_t number, struct smal
 	    entry_text(shard, SMALTI_FAILURE_STAGE, number),
 	    entry_text(shard, SMALTI_FAILURE_REASON, number),
 	};
+	if (smalti_shard_check(shard, error) < 0)
+		return -1;
 	if (failure->index < shard->info.first || failure->index >= shard->info.end)
 		return smalti_fail(error, SMALTI_ECORRUPT,
 				   "%s: a failure of item %" PRId64 ", which is not in it", shard->path,

@@ -69,6 +69,9 @@ struct smalti_shard *smalti_shard_open(const char *path, struct smalti_error *er
 struct smalti_shard *smalti_shard_open_unchecked(const char *path, struct smalti_error *error);
 void smalti_shard_close(struct smalti_shard *shard); /* NULL is fine */
 SCOPED_RELEASE(struct smalti_shard *, smalti_shard_close)
+/* Behind reading with what has no error of its own: fails where the file has lost bytes since it was opened,
+ * which may have been read as zeros. */
+int smalti_shard_check(const struct smalti_shard *shard, struct smalti_error *error);
 struct smalti_shard_info {
 	const struct smalti_shard_schema *schema;
 	int64_t first, end;

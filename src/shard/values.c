@@ -65,13 +65,9 @@ const void *smalti_shard_values_get(struct smalti_shard_values *values,
 {
 	const struct smalti_shard_place *place = &index->places[array];
 	const int64_t piece = start / place->chunk, at = start % place->chunk;
-	const int64_t alignment = smalti_shard_array_kind(array)->unit == SMALTI_UNIT_VALUE
-				      ? smalti_dtype_bytes(index->schema.dtype)
-				      : place->entry_bytes;
-	if (at + count <= place->chunk) {
+	if (smalti_shard_is_compressed(index, array) && at + count <= place->chunk) {
 		const char *from = piece_bytes(values, index, array, file, piece, error);
-		if (!from || (uintptr_t)from % (uintptr_t)alignment == 0)
-			return from ? from + at * place->entry_bytes : NULL;
+		return from ? from + at * place->entry_bytes : NULL;
 	}
 	return bring_together(values, index, array, file, start, count, error);
 }

@@ -99,6 +99,8 @@ static int look_at_all(struct join *join, struct smalti_error *error)
 	for (int64_t i = 0; i < join->shards->count && status == 0; i++) {
 		SCOPED(smalti_shard_close) struct smalti_shard *shard = open_shard(join, i, error);
 		status = shard ? look_at(join, i, shard, error) : -1;
+		if (status == 0)
+			status = smalti_shard_check(shard, error);
 	}
 	return status;
 }

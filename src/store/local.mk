@@ -4,7 +4,7 @@ libcore_la_SOURCES += \
 	src/store/directory.c src/store/open.c src/store/directory.h src/store/store.h \
 	src/store/claims.c src/store/claims.h \
 	src/store/failed.c \
-	src/store/heartbeat.c \
+	src/store/heartbeat.c src/store/hold.c src/store/hold.h \
 	src/store/identity.c src/store/identity.h \
 	src/store/join.c \
 	src/store/shards.c src/store/shards.h \

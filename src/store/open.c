@@ -34,34 +34,47 @@ static int make_durably(const char *directory, struct smalti_error *error)
 								      : -1;
 }
 
-/* Gives the old identity what the new one has under the key that grows. */
-static int grow(cJSON *old, const struct smalti_store_options *options, struct smalti_error *error)
+/* The identity with another value under a key; NULL with an error. */
+static cJSON *with(const cJSON *identity, const char *key, const cJSON *value, struct smalti_error *error)
 {
-	cJSON *grown =
-	    cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(options->identity, options->grows), true);
-	if (grown && cJSON_ReplaceItemInObjectCaseSensitive(old, options->grows, grown))
-		return 0;
-	cJSON_Delete(grown);
-	return smalti_fail(error, SMALTI_ENOMEM, "no memory for the description of a directory");
+	cJSON *changed = cJSON_Duplicate(identity, true), *copy = cJSON_Duplicate(value, true);
+	if (changed && copy && cJSON_ReplaceItemInObjectCaseSensitive(changed, key, copy))
+		return changed;
+	cJSON_Delete(changed);
+	cJSON_Delete(copy);
+	smalti_fail(error, SMALTI_ENOMEM, "no memory for the description of a directory");
+	return NULL;
 }
 
 /* What is made of the whole is removed before it grows: it would pass for that of the new identity. */
+static int grow(const char *directory, const cJSON *old, const struct smalti_store_options *options,
+		struct smalti_error *error)
+{
+	SCOPED(cJSON_Delete)
+	cJSON *grown = with(old, options->grows,
+			    cJSON_GetObjectItemCaseSensitive(options->identity, options->grows), error);
+	if (!grown)
+		return -1;
+	smalti_manifest_remove(directory);
+	return smalti_directory_describe(directory, grown, error);
+}
+
+/* Where it is to grow, what it was before has to be what it is, so that a difference is named there. */
 static int compare(const char *directory, const struct smalti_store_options *options,
 		   struct smalti_error *error)
 {
 	SCOPED(cJSON_Delete) cJSON *old = smalti_directory_identity(directory, error);
-	const cJSON *now = cJSON_GetObjectItemCaseSensitive(options->identity, options->grows);
-	const bool grows =
-	    options->before && !cJSON_Compare(options->before, now, true) &&
-	    cJSON_Compare(options->before, cJSON_GetObjectItemCaseSensitive(old, options->grows), true);
-	int status = old && !(grows && grow(old, options, error)) ? 0 : -1;
-	if (status == 0)
-		status = smalti_identity_compare(directory, old, options->identity, &options->rules, error);
-	if (status == 0 && grows) {
-		smalti_manifest_remove(directory);
-		status = smalti_directory_describe(directory, old, error);
-	}
-	return status;
+	if (!old)
+		return -1;
+	const cJSON *was = cJSON_GetObjectItemCaseSensitive(old, options->grows),
+		    *now = cJSON_GetObjectItemCaseSensitive(options->identity, options->grows);
+	if (!options->before || cJSON_Compare(was, now, true))
+		return smalti_identity_compare(directory, old, options->identity, &options->rules, error);
+	SCOPED(cJSON_Delete)
+	cJSON *begun = with(options->identity, options->grows, options->before, error);
+	return begun && smalti_identity_compare(directory, old, begun, &options->rules, error) == 0
+		   ? grow(directory, old, options, error)
+		   : -1;
 }
 
 /* Files that a crash has left, or that do not say what the shards do. */

@@ -167,7 +167,8 @@ static int begin(struct smalti_training_run *run, struct smalti_error *error)
 	else if (smalti_parameters_read(trainer->parameters, trainer->task_group, &run->config,
 					run->checkpoint, error) < 0)
 		return -1;
-	return smalti_trainer_begin(trainer, error);
+	const int status = smalti_trainer_begin(trainer, error);
+	return run->checkpoint && smalti_checkpoint_check(run->checkpoint, error) < 0 ? -1 : status;
 }
 
 static int go_on(struct smalti_training_run *run, struct smalti_error *error)

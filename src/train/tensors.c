@@ -188,9 +188,15 @@ int smalti_tiles_write(const char *path, struct smalti_task_group *task_group,
 		return -1;
 	struct digests found = {0};
 	struct smalti_safetensors *file = smalti_safetensors_open(path, error);
+<<<<<<< HEAD
 	int status = file ? digest_file(file, &found, error) : -1;
 	if (status == 0 && found.values != *digest)
 		status = refuse_damage(path, error);
+=======
+	int status = file ? check_file(path, file, views, tensors, *digest, error) : -1;
+	if (file && smalti_safetensors_check(file, error) < 0)
+		status = -1;
+>>>>>>> files
 	smalti_safetensors_close(file);
 	*digest = found.file;
 	return status;
@@ -227,6 +233,8 @@ int smalti_tiles_read(const char *path, struct smalti_task_group *task_group,
 	smalti_task_group_wait(task_group); /* its tasks read the mapped file */
 	if (status == 0)
 		status = smalti_task_group_status(task_group, error);
+	if (smalti_safetensors_check(file, error) < 0)
+		status = -1;
 	smalti_safetensors_close(file);
 	return status;
 }

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/base.h"
+
+/* One process at a time makes what a directory has: it holds the directory's lock (store/lock.h) for as long
+ * as that takes, and the next one is told who does. */
+struct smalti_hold;
+
+/* `makes` is what it does there, for a person: "indexes". SMALTI_EINVAL: another process holds the directory,
+ * which is there. */
+struct smalti_hold *smalti_hold_open(const char *directory, const char *makes, struct smalti_error *error);
+/* Removes the lock's file, too. NULL is fine. */
+void smalti_hold_close(struct smalti_hold *hold);
+SCOPED_RELEASE(struct smalti_hold *, smalti_hold_close)
