@@ -175,18 +175,49 @@ static bool is_there(const struct smalti_checkpoint *checkpoint, const char *nam
 	return !stat(path, &info) || errno != ENOENT;
 }
 
+/* Whether every shard that the index names is gone: 1, 0; -1: the index cannot be read. */
+static int lost_its_shards(const struct smalti_checkpoint *checkpoint, const char *index,
+			   struct smalti_error *error)
+{
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", checkpoint->directory, index);
+	SCOPED(cJSON_Delete) cJSON *file = path ? smalti_json_read(path, MAX_INDEX, error) : NULL;
+	const cJSON *map = cJSON_GetObjectItemCaseSensitive(file, "weight_map"), *item;
+	bool gone = cJSON_IsObject(map) && map->child;
+	cJSON_ArrayForEach (item, map)
+		gone = gone && cJSON_IsString(item) && plain_name(item->valuestring) &&
+		       !is_there(checkpoint, item->valuestring);
+	return file ? gone : -1;
+}
+
+/* Whether it is the index that is read: 1, 0, -1. Of both forms diffusers reads the index, transformers the
+ * single file. An index that was left behind by its shards is passed over. */
+static int takes_index(const struct smalti_checkpoint *checkpoint, const char *stem, const char *single,
+		       const char *index, struct smalti_error *error)
+{
+	if (!is_there(checkpoint, index))
+		return 0;
+	if (!is_there(checkpoint, single))
+		return 1;
+	if (strcmp(stem, SMALTI_STEM_DIFFUSERS) != 0)
+		return 0;
+	const int lost = lost_its_shards(checkpoint, index, error);
+	return lost < 0 ? -1 : !lost;
+}
+
 /* 1: opened; 0: neither form is there; -1: failed. `variant` is empty or begins with a dot. */
 static int open_variant(struct smalti_checkpoint *checkpoint, const char *stem, const char *variant,
 			struct smalti_error *error)
 {
 	SCOPED(free) char *single = smalti_format(error, "%s%s.safetensors", stem, variant);
 	SCOPED(free) char *index = smalti_format(error, "%s.safetensors.index%s.json", stem, variant);
-	int status = single && index ? 0 : -1;
-	if (!status && is_there(checkpoint, single))
-		status = open_single(checkpoint, single, error) ? -1 : 1;
-	else if (!status && is_there(checkpoint, index))
-		status = open_indexed(checkpoint, index, error) ? -1 : 1;
-	return status;
+	const int indexed = single && index ? takes_index(checkpoint, stem, single, index, error) : -1;
+	if (indexed == 0 && !is_there(checkpoint, single))
+		return 0;
+	int status = indexed;
+	if (indexed >= 0)
+		status =
+		    indexed ? open_indexed(checkpoint, index, error) : open_single(checkpoint, single, error);
+	return status < 0 ? -1 : 1;
 }
 
 /* Files of pickled objects could run anything, so they are not read. */
