@@ -26,6 +26,35 @@ cmp embedded.safetensors saved.safetensors
 rm model/tokenizer/*
 refuse 1 'neither spiece.model nor tokenizer.json' generate -m model
 
+# Its class of the tokenizer, whose files decide.
+copy
+sed -i 's/"T5Tokenizer\(Fast\)\?"/"TokenizersBackend"/' model/model_index.json
+grep -q TokenizersBackend model/model_index.json
+expect 0 '' generate --save-latents -o saved.png -m model
+cmp embedded.safetensors saved.safetensors
+
+# A pipeline that was saved with another scheduler: the class in its index, as diffusers has it.
+copy
+expect 0 '' generate --save-latents -o embedded.png -m model --scheduler euler
+sed -i 's/DPMSolverMultistepScheduler/EulerDiscreteScheduler/' model/model_index.json
+expect 0 '' generate --save-latents -o saved.png -m model
+cmp embedded.safetensors saved.safetensors
+grep -qaF '"scheduler":"euler"' saved.png
+
+# A scheduler that there is not is no reason to refuse a model of which another one is asked for.
+for file in model_index.json scheduler/scheduler_config.json; do
+    copy
+    sed -i 's/DPMSolverMultistepScheduler/UniPCMultistepScheduler/' model/$file
+    [ $file = model_index.json ] || sed -i -z 's/"scheduler": \[[^]]*\]/"scheduler": [null, null]/' model/model_index.json
+    refuse 1 UniPCMultistepScheduler generate -m model
+    refuse 1 'ask for another one, for instance "dpm++": --scheduler' generate -m model
+    expect 0 '' generate --save-latents -o saved.png -m model --scheduler euler
+    cmp embedded.safetensors saved.safetensors
+    expect 0 '' generate -o saved.png -m model --scheduler-config "$SMALTI_MODELS/tesserae/scheduler"
+    expect 0 '' "$SMALTI" generate -m model -P - -s 32x32 -o images/ \
+        <<<'{"prompt": "x", "num_inference_steps": 1, "scheduler": "dpm++"}'
+done
+
 # add_tensor FILE NAME: an empty one, at the head of a safetensors file.
 add_tensor() {
     local entry="\"$2\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}," length byte

@@ -26,12 +26,13 @@ static void the_embedded_model_is_understood(void)
 		 "transformer");
 	SUCCEEDS(smalti_vae_config_read(model_file("vae/config.json"), &vae, &error), &error, "vae");
 	SUCCEEDS(smalti_t5_config_read(model_file("text_encoder/config.json"), &t5, &error), &error, "t5");
-	SUCCEEDS(
-	    smalti_scheduler_config_read(model_file("scheduler/scheduler_config.json"), &scheduler, &error),
-	    &error, "scheduler");
+	SUCCEEDS(smalti_scheduler_config_read(model_file("scheduler/scheduler_config.json"), index.scheduler,
+					      &scheduler, &error, &error),
+		 &error, "scheduler");
 	SUCCEEDS(smalti_model_check(&index, &dit, &vae, &t5, &error), &error, "together");
 
 	CU_ASSERT_EQUAL(index.pipeline, SMALTI_PIXART_SIGMA);
+	CU_ASSERT_STRING_EQUAL(index.scheduler, "DPMSolverMultistepScheduler");
 	CU_ASSERT_TRUE(dit.layers == 6 && dit.heads == 6 && dit.head_dim == 24 && dit.width == 144);
 	CU_ASSERT_TRUE(dit.in_channels == 4 && dit.out_channels == 8 && dit.patch_size == 2);
 	CU_ASSERT_TRUE(dit.sample_size == 16 && dit.caption_channels == 128 && dit.interpolation_scale == 1);
@@ -79,11 +80,13 @@ static void indices_are_checked(void)
 	     SMALTI_EFORMAT,
 	     {"text_encoder", "library"}},
 	    {"{" SIGMA ", \"tokenizer\": [\"T5Tokenizer\"]}", SMALTI_EFORMAT, {"tokenizer", "library"}},
+	    {"{" SIGMA ", \"scheduler\": \"DDPMScheduler\"}", SMALTI_EFORMAT, {"scheduler", "library"}},
 	};
 	check_bad_configs(parse_index, cases, COUNT(cases));
 	cJSON *file =
 	    config_object("{\"_class_name\": \"PixArtAlphaPipeline\", \"vae\": [null, null], \"new\": 1,"
 			  " \"transformer\": [\"diffusers\", \"Transformer2DModel\"],"
+			  " \"tokenizer\": [\"transformers\", \"TokenizersBackend\"],"
 			  " \"scheduler\": [\"diffusers\", \"DDPMScheduler\"]}");
 	struct smalti_model_index index;
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -338,7 +341,7 @@ static void parts_of_different_models_are_refused(void)
 	    {"conditions, alpha of 512", SMALTI_PIXART_ALPHA, &odd, 128, SMALTI_EUNSUPPORTED},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct smalti_model_index index = {cases[i].pipeline};
+		struct smalti_model_index index = {.pipeline = cases[i].pipeline};
 		struct smalti_vae_config vae = {.latent_channels = 4};
 		struct smalti_t5_config t5 = {.width = cases[i].t5_width};
 		struct smalti_error error = SMALTI_NO_ERROR;

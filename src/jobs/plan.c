@@ -39,6 +39,13 @@ static struct smalti_sampler *sampler_for(const struct smalti_model *model,
 							     error) < 0)
 			return NULL;
 		config.karras_sigmas |= name->karras;
+	} else if (model->no_scheduler.code) {
+		smalti_fail(
+		    error, model->no_scheduler.code,
+		    "%s; ask for another one, for instance \"dpm++\": --scheduler, or \"scheduler\" of a "
+		    "request",
+		    model->no_scheduler.message);
+		return NULL;
 	}
 	return smalti_sampler_new(&config, request->steps, error);
 }
