@@ -262,6 +262,7 @@ const char *waiting_for;
 const char *locked_by;
 double locked;
 const char *note;
+int64_t passed_over;
 const char *unused;
 };
 enum smalti_extract_action { SMALTI_EXTRACT_CONTINUE, SMALTI_EXTRACT_FINISH, SMALTI_EXTRACT_DROP };
@@ -269,5 +270,6 @@ typedef enum smalti_extract_action smalti_extract_callback(void *user, const str
 struct smalti_extract_result { struct smalti_extract_progress progress;
 bool stopped;
 int64_t failures;
+char first_passed_over[256];
 };
 int smalti_extract(struct smalti_session *session, const struct smalti_extract_options *options, smalti_extract_callback *on_progress, void *user, struct smalti_extract_result *result, struct smalti_error *error);

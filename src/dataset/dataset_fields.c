@@ -71,6 +71,9 @@ static void read_id(const struct object *object, struct smalti_caption_text *tex
 static void read_captions(const struct object *object, const struct smalti_dataset_options *options,
 			  struct smalti_dataset_entry *entry)
 {
+	const cJSON *item;
+	cJSON_ArrayForEach (item, object->json)
+		smalti_append(entry->found, sizeof(entry->found), ", ", "%s", item->string);
 	for (int i = 0; i < options->caption_count; i++) {
 		const char *const names[] = {options->captions[i], NULL};
 		if (!entry->captions[i].text && !entry->captions[i].problem)
@@ -161,10 +164,40 @@ static int find_extension(const char *name, const char *const *extensions)
 	return -1;
 }
 
+/* The other names of JPEG are those that browsers on Windows give. */
 bool smalti_dataset_is_image(const char *name)
 {
-	static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp", NULL};
+	static const char *const extensions[] = {".jpg",  ".jpeg", ".png", ".webp",  ".jpe",
+						 ".jfif", ".jif",  ".pjp", ".pjpeg", NULL};
 	return find_extension(name, extensions) >= 0;
+}
+
+bool smalti_dataset_begins_image(const char *start, size_t length)
+{
+	static const struct {
+		size_t offset, length;
+		const char *bytes;
+	} beginnings[] = {{0, 3, "\xff\xd8\xff"}, {0, 8, "\x89PNG\r\n\x1a\n"}, {8, 4, "WEBP"}};
+	for (size_t i = 0; i < COUNT_OF(beginnings); i++)
+		if (beginnings[i].offset + beginnings[i].length <= length &&
+		    memcmp(start + beginnings[i].offset, beginnings[i].bytes, beginnings[i].length) == 0)
+			return true;
+	return false;
+}
+
+void smalti_dataset_show(char *text)
+{
+	smalti_utf8_repair(text);
+	for (unsigned char *c = (unsigned char *)text; *c; c++)
+		if (*c < 0x20 || *c == 0x7f)
+			*c = '?';
+}
+
+void smalti_pass_over(struct smalti_passed_over *passed, int64_t count, const char *name)
+{
+	if (passed->count == 0 && count > 0)
+		smalti_dataset_show(strncpy(passed->first, name, sizeof(passed->first) - 1));
+	passed->count += count;
 }
 
 static size_t without(const char *name, size_t length, const char *ending)
