@@ -253,6 +253,35 @@ static void files_that_cannot_be_read(void)
 }
 
 /* A line that is on its way, or only half there, is waited for; one that is there, or the end, is not. */
+/* Which would otherwise be a prompt, or one for each of its lines. */
+static void arrays_are_refused(void)
+{
+	static const struct {
+		const char *content;
+		bool array;
+	} cases[] = {
+	    {"[{\"prompt\": \"x\"}]", true},
+	    {"\xef\xbb\xbf\n \t[ {\"prompt\": \"x\"},\n{\"prompt\": \"y\"}]", true},
+	    {"[\r\n  {\"prompt\": \"x\"}\r\n]\r\n", true},
+	    {"[\"x\", \"y\"]", true},
+	    {"[]", true},
+	    {"[x], a vase", false},
+	    {"a [\n[", false},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_prompt_line line;
+		struct smalti_prompts *prompts = open_text(cases[i].content);
+		const int status = smalti_prompts_next(prompts, &line, &error);
+		if (cases[i].array)
+			FAILS(status, &error, SMALTI_EFORMAT, cases[i].content,
+			      "prompts:", "a JSON array begins here; one object per line was expected");
+		CHECK((status == SMALTI_PROMPTS_FAILED) == cases[i].array, cases[i].content);
+		smalti_prompt_line_free(&line);
+		smalti_prompts_close(prompts);
+	}
+}
+
 static void waits_for_whole_lines(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -288,6 +317,7 @@ static const struct test tests[] = {
     {"reading goes on after a bad line", reading_goes_on_after_a_bad_line},
     {"long lines are refused alone", long_lines_are_refused_alone},
     {"files that cannot be read", files_that_cannot_be_read},
+    {"arrays are refused", arrays_are_refused},
     {"waits for whole lines", waits_for_whole_lines},
 };
 

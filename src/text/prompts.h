@@ -7,7 +7,8 @@ struct smalti_field;
 
 /* A file of prompts, read line by line in constant memory. Blank lines are skipped but counted. The
  * first other line decides: when it begins with '{' the file is JSON Lines, an object a line with the
- * argument names of diffusers' pipelines, else every line is a prompt as it stands. */
+ * argument names of diffusers' pipelines; when it begins as a JSON array does, reading fails; else every line
+ * is a prompt as it stands. */
 struct smalti_prompts;
 
 /* One prompt; what was not given is NULL, 0 or false. */
