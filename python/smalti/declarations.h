@@ -90,6 +90,7 @@ struct smalti_place_bytes pass;
 struct smalti_place_bytes decoding;
 double weights;
 };
+void smalti_plan_latents(const struct smalti_plan *plan, int64_t shape[3]);
 void smalti_plan_free(struct smalti_plan *plan);
 struct smalti_unread { char *truncated;
 char *unknown;

@@ -195,6 +195,13 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 	return 0;
 }
 
+void smalti_plan_latents(const struct smalti_plan *plan, int64_t shape[3])
+{
+	shape[0] = plan->model->denoiser->in_channels;
+	shape[1] = plan->latent_height;
+	shape[2] = plan->latent_width;
+}
+
 struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,
 					   struct smalti_error *error)
 {
