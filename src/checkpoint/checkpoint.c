@@ -167,12 +167,13 @@ static int open_indexed(struct smalti_checkpoint *checkpoint, const char *name, 
 
 /* --- which files ------------------------------------------------------------------------------ */
 
+/* Also as a link that leads nowhere. */
 static bool is_there(const struct smalti_checkpoint *checkpoint, const char *name)
 {
 	char path[PATH_MAX];
 	struct stat info;
 	snprintf(path, sizeof(path), "%s/%s", checkpoint->directory, name);
-	return !stat(path, &info) || errno != ENOENT;
+	return !lstat(path, &info) || errno != ENOENT;
 }
 
 /* Whether every shard that the index names is gone: 1, 0; -1: the index cannot be read. */
@@ -303,6 +304,17 @@ bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const cha
 	return find_entry(checkpoint, name) != NULL;
 }
 
+/* Whether the tensor is there as peft names it beside LoRA weights: X.base_layer.weight. */
+static bool has_base_layer(const struct smalti_checkpoint *checkpoint, const char *name)
+{
+	char other[256];
+	const char *dot = strrchr(name, '.');
+	if (!dot)
+		return false;
+	snprintf(other, sizeof(other), "%.*s.base_layer%s", (int)(dot - name), name, dot);
+	return find_entry(checkpoint, other) != NULL;
+}
+
 /* "[6912, 1152]" */
 static const char *shape_text(int rank, const int64_t *shape, char text[192])
 {
@@ -326,8 +338,13 @@ int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const cha
 	shape_text(rank, shape, wanted);
 	const struct smalti_checkpoint_entry *entry = find_entry(checkpoint, name);
 	if (!entry)
-		return smalti_fail(error, SMALTI_EFORMAT, "%s: tensor %s %s is missing",
-				   checkpoint->directory, name, wanted);
+		return smalti_fail(error, SMALTI_EFORMAT, "%s: tensor %s %s is missing%s",
+				   checkpoint->directory, name, wanted,
+				   has_base_layer(checkpoint, name)
+				       ? "; LoRA weights are beside it, not merged: merge them with "
+					 "diffusers' fuse_lora() and "
+					 "unload_lora_weights(), and save it"
+				       : "");
 	if (!entry->view.usable)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
 				   "%s: tensor %s is neither F32, F16 nor BF16: convert the checkpoint",

@@ -59,7 +59,8 @@ static int find_paths(char *paths[PATHS], const struct smalti_model_options *o, 
 static int open_transformer(struct smalti_model *model, char *const *paths, const char *variant,
 			    struct smalti_error *error)
 {
-	if (smalti_transformer_config_read(paths[TRANSFORMER_FILE], &model->transformer, error) < 0)
+	if (smalti_component_check(paths[TRANSFORMER], error) < 0 ||
+	    smalti_transformer_config_read(paths[TRANSFORMER_FILE], &model->transformer, error) < 0)
 		return -1;
 	model->dit_checkpoint =
 	    smalti_checkpoint_open(paths[TRANSFORMER], SMALTI_STEM_DIFFUSERS, variant, error);
@@ -140,7 +141,7 @@ static int open_parts(struct smalti_model *model, char *const *paths, const stru
 	 */
 	const char *class = !o->scheduler && index.scheduler[0] ? index.scheduler : NULL;
 	model->scheduler_path = smalti_format(error, "%s", paths[SCHEDULER_FILE]);
-	if (!model->scheduler_path ||
+	if (!model->scheduler_path || smalti_component_check(paths[SCHEDULER], error) < 0 ||
 	    smalti_scheduler_config_read(paths[SCHEDULER_FILE], class, &model->scheduler,
 					 &model->no_scheduler, error) < 0)
 		return -1;
