@@ -109,6 +109,23 @@ printf 'II*\0' >tiff.tif && echo t >tiff.txt && tar -cf tiff.tar tiff.tif tiff.t
 expect 3 '' extract - --img-size 256 -o tiff-features < <(cat tiff.tar)
 grep -qF '"reason":"tiff.tif: a TIFF file cannot be read' tiff-features/failed.jsonl || fail "$(cat tiff-features/failed.jsonl)"
 
+# A tar whose items are in several places, and one whose names end before their numbers do.
+mkdir dots
+for i in 0.25 0.5; do cp photos/000.png "dots/img $i.png" && echo t >"dots/img $i.txt"; done
+cp photos/000.* dots/
+tar -cf dots.tar -C dots 'img 0.25.png' 'img 0.25.txt' 'img 0.5.png' 'img 0.5.txt'
+expect 0 '; 1 passed over, such as img 0.5.png of dots.tar: dots-images' extract dots.tar --vae --img-size 256 -o dots-images
+refuse 1 'alone; the first has 25.png, 25.txt, 5.png, 5.txt' extract dots.tar --img-size 256 -o x
+tar -rf dots.tar -C dots 000.png 000.txt
+expect 3 'passed over 3 members, such as img 0.25.txt of dots.tar' extract dots.tar --img-size 256 --json -o dots-features
+grep -qF '"passed_over":3,"first_passed_over":"img 0.25.txt of dots.tar"' out || fail "$(cat out)"
+grep -qF 'another key; found: 25.png, 25.txt, 5.png, 5.txt"' dots-features/failed.jsonl || fail "$(cat dots-features/failed.jsonl)"
+tar -cf split.tar -C photos 000.png gray.png 000.txt gray.txt
+expect 3 '4 failures' extract split.tar --img-size 256 -o split-features
+[ "$(grep -cE '"reason":"[^;]*; (000|gray)\.\* is in several places of the tar: pack it with tar --sort=name"' split-features/failed.jsonl)" -eq 4 ] ||
+    fail "$(cat split-features/failed.jsonl)"
+expect 0 '2 of 2 items' extract split.tar --vae --img-size 256 -o split-images
+
 # What cannot be done is said: images that are not read, a directory of nothing.
 cp photos/gray.png photos/scan.TIF
 expect 0 'passed over 1 .tif' extract photos --img-size 256 -o photo-features

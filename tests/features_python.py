@@ -20,6 +20,13 @@ def check(ok, what):
 features = Features(folder)
 check(features.shard(0).max_tokens == joined.attrs["max_tokens"] == 300, "schema")
 check(len(features) == ITEMS and [row.index for row in features] == list(range(ITEMS)), "all rows in order")
+check(features[-1].index == ITEMS - 1 and features[-ITEMS].index == 0, "rows from the end")
+for wrong, kind in ((slice(0, 1), TypeError), ("a.png", TypeError), (0.5, TypeError), (-ITEMS - 1, IndexError), (ITEMS, IndexError)):
+    try:
+        features[wrong]
+        sys.exit(f"{folder}: row {wrong} was taken")
+    except kind as cause:
+        check(folder in str(cause), f"words about row {wrong}: {cause}")
 for row in features:
     check(row.key == joined["items/key"].asstr()[row.index], "key")
     for caption, name in (("prompt", "prompt"), ("a/b", "a%2Fb")):

@@ -26,6 +26,35 @@ cmp embedded.safetensors saved.safetensors
 rm model/tokenizer/*
 refuse 1 'neither spiece.model nor tokenizer.json' generate -m model
 
+# Its class of the tokenizer, whose files decide.
+copy
+sed -i 's/"T5Tokenizer\(Fast\)\?"/"TokenizersBackend"/' model/model_index.json
+grep -q TokenizersBackend model/model_index.json
+expect 0 '' generate --save-latents -o saved.png -m model
+cmp embedded.safetensors saved.safetensors
+
+# A pipeline that was saved with another scheduler: the class in its index, as diffusers has it.
+copy
+expect 0 '' generate --save-latents -o embedded.png -m model --scheduler euler
+sed -i 's/DPMSolverMultistepScheduler/EulerDiscreteScheduler/' model/model_index.json
+expect 0 '' generate --save-latents -o saved.png -m model
+cmp embedded.safetensors saved.safetensors
+grep -qaF '"scheduler":"euler"' saved.png
+
+# A scheduler that there is not is no reason to refuse a model of which another one is asked for.
+for file in model_index.json scheduler/scheduler_config.json; do
+    copy
+    sed -i 's/DPMSolverMultistepScheduler/UniPCMultistepScheduler/' model/$file
+    [ $file = model_index.json ] || sed -i -z 's/"scheduler": \[[^]]*\]/"scheduler": [null, null]/' model/model_index.json
+    refuse 1 UniPCMultistepScheduler generate -m model
+    refuse 1 'ask for another one, for instance "dpm++": --scheduler' generate -m model
+    expect 0 '' generate --save-latents -o saved.png -m model --scheduler euler
+    cmp embedded.safetensors saved.safetensors
+    expect 0 '' generate -o saved.png -m model --scheduler-config "$SMALTI_MODELS/tesserae/scheduler"
+    expect 0 '' "$SMALTI" generate -m model -P - -s 32x32 -o images/ \
+        <<<'{"prompt": "x", "num_inference_steps": 1, "scheduler": "dpm++"}'
+done
+
 # add_tensor FILE NAME: an empty one, at the head of a safetensors file.
 add_tensor() {
     local entry="\"$2\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}," length byte
@@ -62,6 +91,41 @@ expect 0 'model/text_encoder: 5 tensors are not used: encoder.other.0, encoder.o
     generate -m model -o same.png
 printf '{"prompt": "a"}\n' >list.jsonl
 expect 0 'smalti extract: model/text_encoder: 5 tensors are not used' "$SMALTI" extract list.jsonl --t5 -m model -o named
+
+# LoRA weights that are not merged, alone and in the model; one file for a component.
+copy
+sed -i 's/"transformer_blocks.0.attn1.to_q.weight"/"transformer_blocks.0.attn1.to_q.base_layer.weight"/' model/transformer/$weights
+header=$(od -An -t u8 -N 8 model/transformer/$weights)
+# shellcheck disable=SC2059 # the format is the bytes
+printf "\\x$(printf %02x $(((header + 11) & 255)))\\x$(printf %02x $(((header + 11) >> 8 & 255)))" |
+    dd of=model/transformer/$weights conv=notrunc status=none
+refuse 1 'attn1.to_q.weight [144, 144] is missing; LoRA weights are beside it, not merged: merge them' generate -m model
+mkdir adapter
+touch adapter/adapter_config.json adapter/adapter_model.safetensors
+refuse 1 'adapter: holds LoRA weights (adapter_config.json), no model' generate --transformer adapter
+for part in vae transformer text-encoder tokenizer scheduler-config; do
+    refuse 1 'adapter_model.safetensors: is a single file; the directory of one component was expected' \
+        generate --$part adapter/adapter_model.safetensors
+done
+
+# Hugging Face's cache: its folder, a model's name, and a link to what was not downloaded.
+copy
+hub=hub/models--me--tiny
+mkdir -p $hub/refs $hub/snapshots
+mv model $hub/snapshots/0123
+printf 0123 >$hub/refs/main
+refuse 1 "$hub: is a folder of Hugging Face's cache; the model is in $hub/snapshots/0123" generate -m $hub
+refuse 1 "the model is in $hub/snapshots/0123" "$SMALTI" decode embedded.safetensors -m $hub -o no.png
+refuse 1 "the model is in $hub/snapshots/0123" "$SMALTI" extract list.jsonl --t5 -m $hub -o features
+HF_HOME=$work refuse 1 "me/tiny: no such directory; Hugging Face's cache has a model of that name: give $work/$hub/snapshots/0123" \
+    generate -m me/tiny
+HF_HUB_CACHE=$work/hub HF_HOME=/nowhere refuse 1 "give $work/$hub/snapshots/0123" generate -m me/tiny
+HF_HOME=/nowhere refuse 1 'hf download me/tiny' generate -m me/tiny
+expect 0 '' generate -m $hub/snapshots/0123 -o same.png
+ln -sf ../../../blobs/gone $hub/snapshots/0123/transformer/$weights
+refuse 1 "$weights: cannot be opened: it is a link to ../../../blobs/gone, which is not there" generate -m $hub/snapshots/0123
+ln -sf ../../../blobs/gone $hub/snapshots/0123/vae/config.json
+refuse 1 'vae/config.json: cannot be opened: it is a link to' "$SMALTI" decode embedded.safetensors -m $hub/snapshots/0123 -o no.png
 
 # What is not a pipeline's directory is named, and what to do about it.
 refuse 1 'hf download PixArt-alpha/PixArt-Sigma-XL-2-512-MS --local-dir DIR' \

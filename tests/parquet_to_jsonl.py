@@ -40,6 +40,29 @@ def check_rows(folder):
             with open(os.path.join(folder, expected["path"]), "rb") as file:
                 expect(file.read(), data)
     expect(tool.convert_row(CASES[1][0], 0, None), {"text": "t"})
+    check_kept(folder)
+
+
+def check_kept(folder):
+    """No picture takes another one's place; the same conversion can be done again."""
+    row, line, _ = CASES[1]
+    expect(tool.convert_row(row, 1, folder), line)
+    other = {"image": {"bytes": PNG + b"!"}}
+    try:
+        tool.convert_row(other, 1, folder)
+        raise AssertionError("a picture was overwritten")
+    except FileExistsError as cause:
+        assert "000000001.png" in str(cause) and "--prefix" in str(cause), cause
+    expect(tool.convert_row(other, 1, folder, "more-"), {"path": "more-000000001.png"})
+    for name, data in (("000000001.png", PNG), ("more-000000001.png", PNG + b"!")):
+        with open(os.path.join(folder, name), "rb") as file:
+            expect(file.read(), data)
+    tool.check_columns("a.parquet", ["image", "x.y"], ["image.bytes", "x.y"])
+    try:
+        tool.check_columns("a.parquet", ["image", "caption"], ["caption", "nosuch"])
+        raise AssertionError("a column that there is not was taken")
+    except ValueError as cause:
+        expect(str(cause), "a.parquet: has no column nosuch; there are image, caption")
 
 
 def run(*arguments):
@@ -61,6 +84,12 @@ def check_files(folder):
            [{"caption": f"{i // 300} {i % 300}", "path": f"{i:09d}.png"} for i in range(600)])
     expect(len(os.listdir(images)), 600)
     expect(json.loads(run("--columns", "caption", paths[1]).stdout.splitlines()[5]), {"caption": "1 5"})
+    unknown = run("--columns", "caption,nosuch", paths[1])
+    expect((unknown.returncode, "there are caption, image" in unknown.stderr), (1, True))
+    again = run("--images", images, paths[1])
+    expect((again.returncode, again.stderr), (0, ""))
+    beside = run("--images", images, "--prefix", "more/", paths[1])
+    expect((beside.returncode, len(os.listdir(os.path.join(images, "more")))), (0, 300))
     with open(paths[0], "wb") as file:
         file.write(b"PAR1 nonsense")
     broken = run(paths[0])

@@ -101,6 +101,12 @@ def generating(pipeline):
     noise = np.random.default_rng(0).standard_normal((2, 4, 8, 12), np.float32)
     pair = pipeline.generate([prompt, prompt], latents=noise, **small)
     check(np.array_equal(pair[1], pipeline.generate(prompt, latents=noise[1:], **small)[0]), "first noise")
+    one, eight = np.int64(1), np.int32(8)
+    images = pipeline.generate(prompt, seed=one, width=np.uint16(96), height=np.int64(64), num_inference_steps=eight,
+                               num_images_per_prompt=one, guidance_scale=np.float32(4.5), use_resolution_binning=np.False_)
+    check(np.array_equal(images[0], star), "NumPy's numbers")
+    check(np.array_equal(pipeline.generate(prompt, seed=np.int64(-1), **small),
+                         pipeline.generate(prompt, seed=np.array([2**64 - 1], np.uint64), **small)), "NumPy's seeds")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         pipeline.generate("a red xylophone", width=32, height=32, num_inference_steps=1)
@@ -114,7 +120,7 @@ def refusing(pipeline):
     check(isinstance(error, smalti.Error) and error.code == "EINVAL", "the error's class and code")
     refused(smalti.Error, ["width", "8"], generate, "a", width=8, height=64)
     refused(smalti.Error, ["euler"], generate, "a", scheduler="nonsense")
-    refused(smalti.Error, ["latents"], generate, "a", width=64, height=64, latents=np.zeros((1, 4, 1, 1)))
+    refused(ValueError, ["[1, 4, 8, 8]"], generate, "a", width=64, height=64, latents=np.zeros((1, 4, 1, 1)))
     refused(ValueError, ["raw, basic, full, strip"], generate, "a", cleaning="nonsense")
     refused(ValueError, ["NUL"], generate, "a\0b")
     refused(ValueError, ["prompt"], generate, [])
@@ -124,6 +130,9 @@ def refusing(pipeline):
     refused(TypeError, [], generate, "a", height=64.5)
     refused(ValueError, ["latent"], generate, "a", output_type="pil")
     refused(ValueError, ["latents"], generate, "a", latents=np.zeros((2, 4, 8, 8)))
+    refused(ValueError, ["[1, 4, 4, 8]", "[1, 4, 8, 4]"], generate, "a", width=64, height=32, latents=np.zeros((1, 4, 8, 4)))
+    refused(ValueError, ["[1, 4, 4, 8]", "[1, 2, 8, 8]"], generate, "a", width=64, height=32, latents=np.zeros((1, 2, 8, 8)))
+    refused(TypeError, [], generate, "a", seed=1.5)
     refused(smalti.Error, ["height", "multiple of 8", "63"], pipeline.encode, np.zeros((63, 64, 3), np.uint8))
     refused(smalti.Error, ["width"], pipeline.encode, np.zeros((64, 0, 3), np.uint8))
     refused(ValueError, ["uint8"], pipeline.encode, np.zeros((64, 64, 3)))
@@ -132,7 +141,9 @@ def refusing(pipeline):
     refused(ValueError, ["latents"], pipeline.decode, np.zeros((3, 8, 8)))
     refused(ValueError, ["float64"], pipeline.decode, np.zeros((4, 8, 8)), dtype=np.float64)
     refused(smalti.Error, ["nowhere"], smalti.Pipeline, folder / "nowhere", session=pipeline.session)
-    refused(smalti.Error, [], smalti.Session)  # there is one
+    refused(smalti.Error, ["use that one, or close it"], smalti.Session)  # there is one
+    refused(smalti.Error, ["use that one, or close it"], smalti.Pipeline)
+    refused(FileNotFoundError, ["nowhere"], smalti.Pipeline, folder / "nowhere")
     refused(smalti.Error, ["nowhere"], smalti.extract, folder / "nowhere", folder / "made", session=pipeline.session)
     refused(TypeError, [], smalti.extract, 5, folder / "made", session=pipeline.session)
 
@@ -147,6 +158,8 @@ def decoding(pipeline):
     check(np.abs(levels - expected).max() <= 1 and exact.dtype == np.float32, "float32")
     deep = pipeline.decode(mean, raw=True, dtype=np.uint16)
     check(np.abs(deep / 257 - expected).max() <= 0.6, "uint16")
+    swapped = pipeline.decode(mean, raw=True, dtype=">u2" if sys.byteorder == "little" else "<u2")
+    check(np.array_equal(swapped, deep) and not swapped.dtype.isnative, "the other byte order")
     encoding = pipeline.encode(read_ppm(folder / "tour/star.ppm")[::-1, ::-1])
     check(encoding.mean.shape == encoding.std.shape == (4, 8, 12) and (encoding.std > 0).all(), "an image of other strides")
     draws = [pipeline.vae.sample(encoding, seed) for seed in (0, 0, 1)]
@@ -211,6 +224,12 @@ def interrupting(pipeline):
         refused(failure, words, pipeline.generate, prompt, progress=progress, **large)
         refused(failure, words, pipeline.decode, np.zeros((4, 64, 64)), progress=progress)
         refused(failure, words, pipeline.encode, np.zeros((512, 512, 3), np.uint8), progress=progress)
+    # Where texts' states are freed no code of Python runs, in which Ctrl-C would be lost.
+    states, seen = pipeline.encode_prompt(prompt), []
+    sys.setprofile(lambda frame, event, _: seen.append(frame.f_code.co_filename) if event == "call" else None)
+    del states
+    sys.setprofile(None)
+    check(not any("smalti" in name for name in seen), f"code that frees: {seen}")
     decoding(pipeline)
     data = folder / "tour/interrupted"
     refused(Enough, ["of it"], smalti.extract, folder / "prompts.jsonl", data, session=pipeline.session, images=False,
@@ -253,6 +272,17 @@ def closing(session):
         refused(ValueError, ["is closed"], function, "a")
     refused(ValueError, ["VAE is closed"], vae.decode, np.zeros((4, 8, 8)))
     refused(ValueError, ["session is closed"], smalti.Pipeline, session=session)
+    # A notebook's cell that is run again: pipelines that are given no session share one.
+    pipeline = smalti.Pipeline()
+    pipeline = smalti.Pipeline()
+    other = smalti.Pipeline(precision="f32")
+    check(other.session is pipeline.session, "one session")
+    refused(smalti.Error, ["nowhere"], smalti.Pipeline, folder / "nowhere")
+    pipeline.close()
+    other.generate("a", width=32, height=32, num_inference_steps=1)
+    other.close()
+    with smalti.Session():
+        pass
     # A child process leaves the parent's alone.
     with smalti.Pipeline() as parents:
         child = os.fork()

@@ -23,6 +23,30 @@ for other in generate train; do
     cmp <(sed '1,/^# From here on/d' "$script") <(sed '1,/^# From here on/d' "${script%/*}/$other.sbatch")
 done
 
+# What a task of several is given: its CPUs, and its share of a node's memory.
+printf '#!/bin/sh\necho "srun $*" >launched\n' >bin/srun
+printf '#!/bin/sh\necho "smalti $*" >launched\n' >bin/smalti
+chmod +x bin/srun bin/smalti
+launches() { # EXPECTED VARIABLE...
+    rm -f launched
+    env SMALTI=smalti SLURM_JOB_ID=1 "${@:2}" bash "${script%/*}/generate.sbatch" -o x/ 2>err
+    [ "$(cat launched)" = "$1 -o x/" ] || fail "${*:2}: $(cat launched err)"
+}
+run='smalti generate --resume'
+launches "$run"
+launches "$run --cpus 3 --memory-limit 900M" SLURM_NTASKS=1 SLURM_CPUS_PER_TASK=3 SLURM_MEM_PER_NODE=1000
+launches "$run --cpus 3 --memory-limit 2700M" SLURM_CPUS_PER_TASK=3 SLURM_MEM_PER_CPU=1000
+run="srun --mpi=pmix --cpus-per-task=32 $run --cpus 32 --memory-limit"
+four=(SLURM_NTASKS=4 SLURM_CPUS_PER_TASK=32 SLURM_MEM_PER_NODE=65536)
+launches "$run 58982M" "${four[@]}" SLURM_NNODES=4 SLURM_TASKS_PER_NODE='1(x4)'
+launches "$run 14745M" "${four[@]}" SLURM_NNODES=1 SLURM_TASKS_PER_NODE=4
+launches "$run 14745M" "${four[@]}" SLURM_NNODES=1
+launches "$run 29491M" "${four[@]}" SLURM_NNODES=3 SLURM_TASKS_PER_NODE='1,2,1'
+launches "$run 19660M" "${four[@]}" SLURM_NNODES=2 SLURM_TASKS_PER_NODE='3,1'
+launches "$run 29491M" "${four[@]}" SLURM_NNODES=2
+launches "$run 28800M" SLURM_NTASKS=4 SLURM_NNODES=1 SLURM_CPUS_PER_TASK=32 SLURM_MEM_PER_CPU=1000
+launches 'srun --mpi=pmix smalti generate --resume' SLURM_NTASKS=2 SLURM_NNODES=2
+
 # task NUMBER OF ARGUMENT...: as SLURM would start it.
 task() {
     export SLURM_JOB_ID=$((100 + $1)) SLURM_ARRAY_JOB_ID=100 SLURM_ARRAY_TASK_ID=$1 SLURM_ARRAY_TASK_COUNT=$2

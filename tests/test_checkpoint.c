@@ -204,6 +204,46 @@ static void variants_are_chosen(void)
 	FAILS(-1, &error, SMALTI_EIO, "absent variant", "model.ema.safetensors", directory);
 }
 
+/* As diffusers and transformers read their own components. */
+static void of_both_forms_the_stem_decides(void)
+{
+	static const struct {
+		const char *stem, *index; /* the shard that it names for "a" and "b" */
+		float value; /* of "a": 1 in the single file, 2 in the shards; -1: it is refused */
+	} cases[] = {
+	    {SMALTI_STEM_DIFFUSERS, "{\"weight_map\": {\"a\": \"x.safetensors\", \"b\": \"y.safetensors\"}}",
+	     2},
+	    {SMALTI_STEM_T5, "{\"weight_map\": {\"a\": \"x.safetensors\", \"b\": \"y.safetensors\"}}", 1},
+	    {SMALTI_STEM_DIFFUSERS,
+	     "{\"weight_map\": {\"a\": \"gone.safetensors\", \"b\": \"lost.safetensors\"}}", 1},
+	    {SMALTI_STEM_DIFFUSERS,
+	     "{\"weight_map\": {\"a\": \"x.safetensors\", \"b\": \"gone.safetensors\"}}", -1},
+	    {SMALTI_STEM_DIFFUSERS, "{\"weight_map\": {\"a\": \"gone.safetensors\", \"b\": 1}}", -1},
+	    {SMALTI_STEM_DIFFUSERS, "{\"weight_map\": []}", -1},
+	    {SMALTI_STEM_DIFFUSERS, "no JSON", -1},
+	    {SMALTI_STEM_T5, "no JSON", 1},
+	};
+	static const char *const variants[] = {NULL, "fp16"};
+	for (size_t i = 0; i < 2 * COUNT(cases); i++) {
+		const char *stem = cases[i / 2].stem, *variant = variants[i % 2];
+		char single[64], index[64];
+		snprintf(single, sizeof(single), "%s%s.safetensors", stem, variant ? ".fp16" : "");
+		snprintf(index, sizeof(index), "%s.safetensors.index%s.json", stem, variant ? ".fp16" : "");
+		fresh_directory();
+		put_tensors(single, 1, NAMES("a", "b"));
+		put_tensors("x.safetensors", 2, NAMES("a"));
+		put_tensors("y.safetensors", 3, NAMES("b"));
+		put_text(index, cases[i / 2].index);
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_checkpoint *checkpoint =
+		    smalti_checkpoint_open(directory, stem, variant, &error);
+		CHECK(first_value(checkpoint, "a") == cases[i / 2].value, cases[i / 2].index);
+		if (!checkpoint)
+			CHECK(strstr(error.message, index), error.message);
+		smalti_checkpoint_close(checkpoint);
+	}
+}
+
 static void a_broken_file_is_not_passed_over(void)
 {
 	fresh_directory();
@@ -270,6 +310,7 @@ static const struct test tests[] = {
     {"shards are one checkpoint", shards_are_one_checkpoint},
     {"bad indices are refused", bad_indices_are_refused},
     {"variants are chosen", variants_are_chosen},
+    {"of both forms the stem decides", of_both_forms_the_stem_decides},
     {"a broken file is not passed over", a_broken_file_is_not_passed_over},
     {"old names are offered under present ones", old_names_are_offered_under_present_ones},
     {"convolutions of one pixel are matrices", convolutions_of_one_pixel_are_matrices},

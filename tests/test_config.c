@@ -26,12 +26,13 @@ static void the_embedded_model_is_understood(void)
 		 "transformer");
 	SUCCEEDS(smalti_vae_config_read(model_file("vae/config.json"), &vae, &error), &error, "vae");
 	SUCCEEDS(smalti_t5_config_read(model_file("text_encoder/config.json"), &t5, &error), &error, "t5");
-	SUCCEEDS(
-	    smalti_scheduler_config_read(model_file("scheduler/scheduler_config.json"), &scheduler, &error),
-	    &error, "scheduler");
+	SUCCEEDS(smalti_scheduler_config_read(model_file("scheduler/scheduler_config.json"), index.scheduler,
+					      &scheduler, &error, &error),
+		 &error, "scheduler");
 	SUCCEEDS(smalti_model_check(&index, &dit, &vae, &t5, &error), &error, "together");
 
 	CU_ASSERT_EQUAL(index.pipeline, SMALTI_PIXART_SIGMA);
+	CU_ASSERT_STRING_EQUAL(index.scheduler, "DPMSolverMultistepScheduler");
 	CU_ASSERT_TRUE(dit.layers == 6 && dit.heads == 6 && dit.head_dim == 24 && dit.width == 144);
 	CU_ASSERT_TRUE(dit.in_channels == 4 && dit.out_channels == 8 && dit.patch_size == 2);
 	CU_ASSERT_TRUE(dit.sample_size == 16 && dit.caption_channels == 128 && dit.interpolation_scale == 1);
@@ -79,11 +80,13 @@ static void indices_are_checked(void)
 	     SMALTI_EFORMAT,
 	     {"text_encoder", "library"}},
 	    {"{" SIGMA ", \"tokenizer\": [\"T5Tokenizer\"]}", SMALTI_EFORMAT, {"tokenizer", "library"}},
+	    {"{" SIGMA ", \"scheduler\": \"DDPMScheduler\"}", SMALTI_EFORMAT, {"scheduler", "library"}},
 	};
 	check_bad_configs(parse_index, cases, COUNT(cases));
 	cJSON *file =
 	    config_object("{\"_class_name\": \"PixArtAlphaPipeline\", \"vae\": [null, null], \"new\": 1,"
 			  " \"transformer\": [\"diffusers\", \"Transformer2DModel\"],"
+			  " \"tokenizer\": [\"transformers\", \"TokenizersBackend\"],"
 			  " \"scheduler\": [\"diffusers\", \"DDPMScheduler\"]}");
 	struct smalti_model_index index;
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -204,7 +207,7 @@ static void vaes_are_checked(void)
 	    {"{\"out_channels\": 1}", SMALTI_EFORMAT, {"out_channels", "found 1"}},
 	    {"{\"latent_channels\": 0}", SMALTI_EFORMAT, {"latent_channels"}},
 	    {"{\"scaling_factor\": 0}", SMALTI_EFORMAT, {"scaling_factor", "found 0"}},
-	    {"{\"scaling_factor\": NaN}", SMALTI_EFORMAT, {"scaling_factor", "null"}},
+	    {"{\"scaling_factor\": NaN}", SMALTI_EFORMAT, {"scaling_factor", "found NaN"}},
 	    {"{\"shift_factor\": \"0.1\"}", SMALTI_EFORMAT, {"shift_factor", "0.1"}},
 	    {"{\"shift_factor\": Infinity}", SMALTI_EFORMAT, {"shift_factor"}},
 	    {"{\"latents_mean\": [1, 2, 3, 4]}", SMALTI_EFORMAT, {"latents_std", "only \"latents_mean\""}},
@@ -212,7 +215,7 @@ static void vaes_are_checked(void)
 	    {"{\"latents_mean\": [1], " STD "}", SMALTI_EFORMAT, {"4 numbers", "an array with 1"}},
 	    {"{\"latents_mean\": 3, " STD "}", SMALTI_EFORMAT, {"latents_mean", "array of 4"}},
 	    {"{\"latents_mean\": [1, 2, Infinity, 4], " STD "}", SMALTI_EFORMAT, {"latents_mean", "at 2"}},
-	    {"{\"latents_mean\": [1, NaN, 3, 4], " STD "}", SMALTI_EFORMAT, {"latents_mean", "null at 1"}},
+	    {"{\"latents_mean\": [1, NaN, 3, 4], " STD "}", SMALTI_EFORMAT, {"latents_mean", "NaN at 1"}},
 	    {"{\"latents_std\": [1, 2, 3, 4, 5]}", SMALTI_EFORMAT, {"latents_std", "with 5"}},
 	    {"{\"latents_std\": [1, 2, 3, 0]}", SMALTI_EFORMAT, {"latents_std", "0 at 3"}},
 	    {"{\"latents_std\": [-1, 2, 3, 1]}", SMALTI_EFORMAT, {"latents_std", "-1 at 0"}},
@@ -338,7 +341,7 @@ static void parts_of_different_models_are_refused(void)
 	    {"conditions, alpha of 512", SMALTI_PIXART_ALPHA, &odd, 128, SMALTI_EUNSUPPORTED},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct smalti_model_index index = {cases[i].pipeline};
+		struct smalti_model_index index = {.pipeline = cases[i].pipeline};
 		struct smalti_vae_config vae = {.latent_channels = 4};
 		struct smalti_t5_config t5 = {.width = cases[i].t5_width};
 		struct smalti_error error = SMALTI_NO_ERROR;

@@ -5,7 +5,7 @@
 static int parse_scheduler(const cJSON *file, struct smalti_error *error)
 {
 	struct smalti_scheduler_config config;
-	return smalti_scheduler_config_parse(file, &config, error);
+	return smalti_scheduler_config_parse(file, NULL, &config, error);
 }
 
 #define DPM(more)   "{\"_class_name\": \"DPMSolverMultistepScheduler\", " more "}"
@@ -81,6 +81,39 @@ static void another_scheduler_takes_over_what_it_knows(void)
 	cJSON_Delete(file);
 }
 
+/* As diffusers loads a pipeline: by the class that its index names, with the values of the scheduler's file.
+ */
+static void the_index_decides_the_class(void)
+{
+	static const struct {
+		const char *class, *text;
+		int scheduler;    /* -1: it cannot be run, */
+		const char *word; /* because of this */
+	} cases[] = {
+	    {NULL, EULER("\"beta_end\": 0.5"), SMALTI_SCHEDULER_EULER, NULL},
+	    {"EulerDiscreteScheduler", DPM("\"beta_end\": 0.5, \"solver_order\": 3"), SMALTI_SCHEDULER_EULER,
+	     NULL},
+	    {"EulerDiscreteScheduler", "{\"_class_name\": \"UniPCMultistepScheduler\", \"beta_end\": 0.5}",
+	     SMALTI_SCHEDULER_EULER, NULL},
+	    {"EulerDiscreteScheduler", "{\"beta_end\": 0.5}", SMALTI_SCHEDULER_EULER, NULL},
+	    {"UniPCMultistepScheduler", EULER("\"beta_end\": 0.5"), -1, "UniPCMultistepScheduler"},
+	    {"", EULER("\"beta_end\": 0.5"), -1, "model_index.json"},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		cJSON *file = config_object(cases[i].text);
+		struct smalti_scheduler_config config = {0};
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const int status = smalti_scheduler_config_parse(file, cases[i].class, &config, &error);
+		if (cases[i].scheduler < 0)
+			FAILS(status, &error, SMALTI_EUNSUPPORTED, cases[i].text, cases[i].word);
+		else
+			CHECK(status == 0 && (int)config.scheduler == cases[i].scheduler &&
+				  config.beta_end == 0.5,
+			      cases[i].text);
+		cJSON_Delete(file);
+	}
+}
+
 static void schedulers_have_their_own_defaults(void)
 {
 	static const struct {
@@ -106,7 +139,7 @@ static void schedulers_have_their_own_defaults(void)
 		cJSON *file = config_object(cases[i].text);
 		struct smalti_scheduler_config config;
 		struct smalti_error error = SMALTI_NO_ERROR;
-		SUCCEEDS(smalti_scheduler_config_parse(file, &config, &error), &error, cases[i].text);
+		SUCCEEDS(smalti_scheduler_config_parse(file, NULL, &config, &error), &error, cases[i].text);
 		CHECK(config.scheduler == cases[i].scheduler, cases[i].text);
 		CHECK(config.spacing == cases[i].spacing, cases[i].text);
 		CHECK(config.beta_end == cases[i].beta_end, cases[i].text);
@@ -119,6 +152,7 @@ static void schedulers_have_their_own_defaults(void)
 static const struct test tests[] = {
     {"schedulers are checked", schedulers_are_checked},
     {"another scheduler takes over what it knows", another_scheduler_takes_over_what_it_knows},
+    {"the index decides the class", the_index_decides_the_class},
     {"schedulers have their own defaults", schedulers_have_their_own_defaults},
 };
 

@@ -20,7 +20,7 @@ struct expected {
 static const struct list {
 	const char *file, *content;
 	size_t length; /* 0: strlen */
-	struct expected expected[6];
+	struct expected expected[11];
 } lists[] = {
     {"x.json",
      "[{\"path\": \"a\"}, {\"path\": 3}, 4, {\"path\":\"b\",\"path\":\"c\"}, {\"path\": \"d\"}]",
@@ -104,6 +104,32 @@ static const struct list {
      "{\"path\": \"a\0\"}\n{\"path\": \"b\"}\n\0\n",
      31,
      {{WRONG, "000000000", "control character"}, {GOOD, "b", NULL}, {WRONG, "000000002", "line 3: "}}},
+    {"nul-elsewhere.jsonl",
+     "{\"path\": \"a\", \"exif\": \"x\\u0000\", \"prompt\": \"t\"}\n{\"path\": \"b\", \"prompt\": "
+     "\"x\\u0000\"}\n"
+     "{\"path\": \"c\\u0000\"}\n{\"path\": \"d\", \"x\": {\"\\u0000\": [\"\\u0000\", \"\xff\"]}}",
+     0,
+     {{GOOD, "a", "t"},
+      {GOOD, "b", "prompt: expected a string, found a string with a NUL"},
+      {WRONG, "000000002", "path: expected a string, found a string with a NUL"},
+      {GOOD, "d", NULL}}},
+    {"nul-elsewhere.csv", "path,prompt,longer,x\na,t,,y\0\n", 29, {{GOOD, "a", "t"}}},
+    {"big-ids.json",
+     "[{\"id\": 1234567890123456789}, {\"id\": 9007199254740993}, {\"id\": -9223372036854775809}, {\"id\": "
+     "18446744073709551615}, {\"id\": 123456789012345678901234567890}, {\"id\": 12.0}, {\"id\": 1e3}, "
+     "{\"id\": "
+     "1e20}, {\"id\": 9007199254740992.5}, {\"id\": -7}]",
+     0,
+     {{GOOD, "1234567890123456789", NULL},
+      {GOOD, "9007199254740993", NULL},
+      {GOOD, "-9223372036854775809", NULL},
+      {GOOD, "18446744073709551615", NULL},
+      {GOOD, "123456789012345678901234567890", NULL},
+      {GOOD, "12", NULL},
+      {GOOD, "1000", NULL},
+      {WRONG, "000000007", "id: expected a string or an integer, found 1e20"},
+      {WRONG, "000000008", "found 9007199254740992.5"},
+      {GOOD, "-7", NULL}}},
     {"x.csv",
      "path,prompt,longer\na,x,\nb,y\n\nc,\"1\n\"\"2\"\"\",\"q\"r\nd,z,,\ne,\"w\",\xff\nf,\"v,\n",
      0,
@@ -147,7 +173,7 @@ static void check_expected(const struct expected *expected, enum smalti_dataset_
 static void check_list(struct smalti_dataset *dataset, const struct list *list)
 {
 	int count = 0;
-	while (count < 6 && list->expected[count].key)
+	while (count < COUNT(list->expected) && list->expected[count].key)
 		count++;
 	CHECK(smalti_dataset_info(dataset)->count == count, list->file);
 	for (int i = 0; i < count; i++) {

@@ -263,6 +263,64 @@ static void tars_are_grouped(void)
 		       archives[i].expected);
 }
 
+#define JPEG "\xff\xd8\xff and so on"
+
+/* Of members that are read with captions and images, what comes to nothing, and what is known of each item.
+ */
+static void what_a_tar_passes_over_is_counted(void)
+{
+	static const struct {
+		struct member members[MEMBERS_MAX];
+		int passed;
+		const char *first;
+		const char *items; /* what is found, or the stem that is split behind a star */
+	} cases[] = {
+	    {{{'0', "a.jpg", "A"},
+	      {'0', "a.txt", "t"},
+	      {'0', "a.cls", "7"},
+	      {'0', "README", "long enough to be looked at"}},
+	     0,
+	     "",
+	     "jpg, txt, cls|"},
+	    {{{'0', "i 0.25.jpg", "A"},
+	      {'0', "i 0.25.txt", "t"},
+	      {'0', "i 0.5.jpg", "A"},
+	      {'0', "i 0.5.txt", "t"}},
+	     3,
+	     "i 0.25.txt of ",
+	     "25.jpg, 25.txt, 5.jpg, 5.txt|"},
+	    {{{'0', "a.mask.png", "M"}, {'0', "a.jpg", "A"}}, 1, "a.mask.png of ", "mask.png, jpg|"},
+	    {{{'0', "a", JPEG}, {'0', "b.jpg_large", JPEG}, {'0', "c.jfif", "C"}}, 2, "a of ", "jfif|"},
+	    {{{'0', "0.1.json", "{}"}, {'0', "0.1.txt", "t"}, {'0', "x.json", "{\"k\": 1}"}},
+	     2,
+	     "0.1.json of ",
+	     "json, k|"},
+	    {{{'0', "a.jpg", "A"}, {'0', "b.jpg", "B"}, {'0', "a.txt", "1"}, {'0', "c.jpg", "C"}},
+	     0,
+	     "",
+	     "*a|jpg|*a|jpg|"},
+	    {{{'0', "a\x1b[2J.x.jpg", "A"}, {'0', "a\x1b[2J.y.jpg", "A"}}, 1, "a?[2J.y.jpg of ", NULL},
+	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		char items[512] = "";
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_record record;
+		struct smalti_dataset *dataset =
+		    open_dataset(write_members(cases[i].members, 0), "txt", true, &error);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
+		const struct smalti_dataset_info *info = smalti_dataset_info(dataset);
+		CHECK(info->passed_over == cases[i].passed, cases[i].members[0].name);
+		CHECK(strncmp(info->first_passed_over, cases[i].first, strlen(cases[i].first)) == 0,
+		      info->first_passed_over);
+		CHECK(!info->note == !cases[i].passed, cases[i].members[0].name);
+		while (cases[i].items && smalti_dataset_next(dataset, &record, &error) > SMALTI_DATASET_END)
+			smalti_append(items, sizeof(items), "", "%s%s|", record.split ? "*" : "",
+				      record.split ? record.split : record.found);
+		CHECK(!cases[i].items || strcmp(items, cases[i].items) == 0, items);
+		smalti_dataset_close(dataset);
+	}
+}
+
 /* Headers with numbers that lie. */
 static void absurd_sizes_are_refused(void)
 {
@@ -286,6 +344,7 @@ static const struct test tests[] = {
     {"names that are not UTF-8 are bad", names_that_are_not_utf8_are_bad},
     {"deep directories are refused", deep_directories_are_refused},
     {"tars are grouped", tars_are_grouped},
+    {"what a tar passes over is counted", what_a_tar_passes_over_is_counted},
     {"absurd sizes are refused", absurd_sizes_are_refused},
 };
 TEST_MAIN("dataset files", tests)

@@ -209,16 +209,22 @@ static void sources_are_refused(void)
 static void what_a_directory_has_else_is_noted(void)
 {
 	const char *directory = test_scratch();
-	static const char *const files[] = {"a.png", "b.jpg",   "b.TIFF", "c.tiff",
-					    "d.gif", "old.tar", "a.txt"};
+	static const char *const files[] = {"a.png",   "b.jpg", "b.TIFF",     "c.tiff", "d.gif",
+					    "old.tar", "a.txt", "saved.jfif", "z.jpe"};
 	for (int i = 0; i < COUNT(files); i++)
 		dataset_write_file(directory, files[i], "x", 1);
+	dataset_write_file(directory, "d/bare", BYTES("\xff\xd8\xff\xe0 and so on"));
+	dataset_write_file(directory, "x.jpg_large", BYTES("\x89PNG\r\n\x1a\n and so on"));
+	dataset_write_file(directory, "y.dat", BYTES("no image, whatever its name"));
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_dataset *dataset = open_names(directory, "", true, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);
-	check_keys(dataset, "a.png b.jpg");
+	check_keys(dataset, "a.png b.jpg saved.jfif z.jpe");
 	const char *note = smalti_dataset_info(dataset)->note;
-	CHECK(note && strstr(note, "passed over 2 .tiff, 1 .gif, 1 .tar"), note ? note : "no note");
+	CHECK(note && strstr(note, "passed over 2 .tiff, 1 .gif, 2 of other names, 1 .tar, such as b.TIFF"),
+	      note ? note : "no note");
+	CU_ASSERT_EQUAL(smalti_dataset_info(dataset)->passed_over, 6);
+	CU_ASSERT_STRING_EQUAL(smalti_dataset_info(dataset)->first_passed_over, "b.TIFF");
 	smalti_dataset_close(dataset);
 	dataset = open_names(write_tars(), "", true, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);

@@ -37,8 +37,35 @@ static void orientations_are_found(void)
 	}
 }
 
+static void orientations_are_found_in_xmp(void)
+{
+	static const struct {
+		const char *text;
+		int expected;
+	} cases[] = {
+	    {"", 0},
+	    {"<rdf tiff:Orientation=\"6\"/>", 6},
+	    {"<tiff:Orientation>8</tiff:Orientation>", 8},
+	    {"tiff:Orientation tiff:Orientation=3 tiff:Orientation=\"3", 3},
+	    {"tiff:Orientation=\"9\" tiff:Orientation=\"3\"", 0},
+	    {"tiff:Orientation=\"0\"", 0},
+	    {"tiff:Orientation=\"", 0},
+	    {"tiff:Orientation>", 0},
+	    {"tiff:Orientation", 0},
+	    {"tiff:Orientation=\"x\"", 0},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const size_t length = strlen(cases[i].text);
+		uint8_t *exact = malloc(length ? length : 1);
+		memcpy(exact, cases[i].text, length);
+		CHECK(smalti_xmp_orientation(exact, (int64_t)length) == cases[i].expected, cases[i].text);
+		free(exact);
+	}
+}
+
 static const struct test tests[] = {
     {"orientations are found", orientations_are_found},
+    {"orientations are found in XMP", orientations_are_found_in_xmp},
 };
 
 TEST_MAIN("exif", tests)

@@ -3,6 +3,7 @@
 #include "harness.h"
 #include "image/image_writer.h"
 #include "images.h"
+#include "png_chunk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,79 @@ static void images_are_as_pillow_reads_them(void)
 	for (size_t i = 0; i < COUNT(images); i++)
 		for (size_t b = 0; b < COUNT(bands); b++)
 			check_image(&images[i], image_data(images[i].name), bands[b]);
+}
+
+/* A file with more bytes in it at an offset (negative: from its end). */
+static const char *write_longer(const char *name, long at, const void *more, size_t count)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	size_t length;
+	char *bytes = smalti_file_read(image_data(name), 1 << 20, &length, &error);
+	char *longer = malloc(length + count);
+	const size_t place = at < 0 ? (size_t)((long)length + at) : (size_t)at;
+	memcpy(longer, bytes, place);
+	memcpy(longer + place, more, count);
+	memcpy(longer + place + count, bytes + place, length - place);
+	const char *path = test_write(name, longer, length + count);
+	free(longer);
+	free(bytes);
+	return path;
+}
+
+static const struct image *image_called(const char *name)
+{
+	size_t i = 0;
+	while (strcmp(images[i].name, name) != 0)
+		i++;
+	return &images[i];
+}
+
+/* As some cameras and editors leave them. In a scan they would be pixels that are lost. */
+static void stray_bytes_beside_scans_do_not_matter(void)
+{
+	static const char *const names[] = {"rgb-420.jpg", "progressive.jpg", "restart.jpg"};
+	for (size_t i = 0; i < COUNT(names); i++) {
+		const char *path = write_longer(names[i], 20, "\x11\0\x22", 3);
+		check_image(image_called(names[i]), path, 4);
+	}
+	check_image(image_called("rgb-420.jpg"), write_longer("rgb-420.jpg", -2, "\x11\x22", 2), 4);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_image_info info;
+	const char *path = write_longer("progressive.jpg", -2, "\xff\xd0 and more", 11);
+	FAILS(image_read(path, &images_roomy, 4, &info, &error) ? 0 : -1, &error, SMALTI_EFORMAT, "in a scan",
+	      "at row");
+}
+
+/* Where EXIF has no orientation. */
+static void orientations_are_read_of_xmp(void)
+{
+	static const struct {
+		const char *name;
+		long at;
+		const char *bytes;
+		size_t count;
+		int orientation;
+	} cases[] = {
+	    {"rgb-420.jpg", 2, BYTES("\xff\xe1\0\x33http://ns.adobe.com/xap/1.0/\0tiff:Orientation=\"6\""),
+	     6},
+	    {"rgb-444.jpg", 2, BYTES("\xff\xe1\0\x33http://ns.adobe.com/xap/1.0/\0tiff:Orientation=\"3\""),
+	     6},
+	    {"rgb-420.jpg", 2, BYTES("\xff\xe1\0\x33http://ns.adobe.com/xap/2.0/\0tiff:Orientation=\"6\""),
+	     1},
+	    {"lossy.webp", 138, BYTES("XMP \x14\0\0\0tiff:Orientation=\"7\""), 7},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct image image = *image_called(cases[i].name);
+		image.orientation = cases[i].orientation;
+		check_image(&image, write_longer(cases[i].name, cases[i].at, cases[i].bytes, cases[i].count),
+			    4);
+	}
+	uint8_t chunk[128];
+	static const char text[] = "XML:com.adobe.xmp\0\0\0\0\0<tiff:Orientation>5</tiff:Orientation>";
+	const size_t count = png_put_chunk(chunk, "iTXt", text, sizeof(text) - 1);
+	struct image image = *image_called("rgb8.png");
+	image.orientation = 5;
+	check_image(&image, write_longer("rgb8.png", PNG_HEADER_BYTES, chunk, count), 4);
 }
 
 /* The content decides, whatever the name says. */
@@ -183,6 +257,8 @@ static void rows_come_in_order(void)
 
 static const struct test tests[] = {
     {"images are as Pillow reads them", images_are_as_pillow_reads_them},
+    {"stray bytes beside scans do not matter", stray_bytes_beside_scans_do_not_matter},
+    {"orientations are read of XMP", orientations_are_read_of_xmp},
     {"names do not matter", names_do_not_matter},
     {"long rows are read", long_rows_are_read},
     {"limits are kept", limits_are_kept},

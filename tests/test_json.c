@@ -40,6 +40,49 @@ static void what_python_writes_is_read(void)
 	cJSON_Delete(value);
 }
 
+/* In document order, whatever is around them. */
+static void what_a_double_does_not_hold_is_kept(void)
+{
+	const char *text =
+	    "{\"k\\\"1234567890123456789\": [9007199254740991, 9007199254740992, {}, -1e20, NaN, null,"
+	    " \"\\\\u0000\", \"a\\u0000b\"], \"\\u0000\": 12345678901234567890123, \"x\": \"NaN\"}";
+	static const char *const numbers[] = {NULL, "9007199254740992", NULL, "-1e20", NULL, NULL, NULL,
+					      NULL};
+	struct smalti_error error = SMALTI_NO_ERROR, strict = SMALTI_NO_ERROR;
+	CU_ASSERT_PTR_NULL(parse(text, strlen(text), &strict));
+	cJSON *value = smalti_json_parse_data(text, strlen(text), &error);
+	SUCCEEDS(value ? 0 : -1, &error, "parse");
+	const cJSON *list = cJSON_GetObjectItem(value, "k\"1234567890123456789");
+	CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(list), 8);
+	for (int i = 0; i < 8; i++) {
+		const cJSON *item = cJSON_GetArrayItem(list, i);
+		const char *number = smalti_json_long_number(item);
+		CHECK(numbers[i] ? number && strcmp(number, numbers[i]) == 0 : !number,
+		      number ? number : "none");
+		CU_ASSERT_EQUAL(smalti_json_is_nan(item), i == 4);
+		CU_ASSERT_EQUAL(smalti_json_holds_nul(item), i == 7);
+	}
+	CU_ASSERT_STRING_EQUAL(cJSON_GetArrayItem(list, 7)->valuestring, "a\xef\xbf\xbd"
+									 "b");
+	const cJSON *odd = cJSON_GetObjectItem(value, "\xef\xbf\xbd"), *x = cJSON_GetObjectItem(value, "x");
+	CU_ASSERT_STRING_EQUAL(smalti_json_long_number(odd), "12345678901234567890123");
+	CU_ASSERT_FALSE(smalti_json_is_nan(x) || smalti_json_holds_nul(x));
+	cJSON_Delete(value);
+}
+
+static void nan_is_no_number_and_not_absent(void)
+{
+	static const char text[] = "{\"a\": NaN, \"b\": null}";
+	struct smalti_error error = SMALTI_NO_ERROR;
+	int64_t number = 5;
+	cJSON *value = parse(text, strlen(text), &error);
+	SUCCEEDS(smalti_json_int(value, "b", SMALTI_JSON_NULLABLE, 0, 9, &number, &error), &error, "null");
+	FAILS(smalti_json_int(value, "a", SMALTI_JSON_NULLABLE, 0, 9, &number, &error), &error,
+	      SMALTI_EFORMAT, text, "found NaN");
+	CU_ASSERT_EQUAL(number, 5);
+	cJSON_Delete(value);
+}
+
 #define TEXT(string) (string), sizeof(string) - 1
 
 static void bad_documents_are_refused(void)
@@ -134,7 +177,7 @@ static void integers_are_checked(void)
 	    {"int", SMALTI_JSON_REQUIRED, 8, 9, {"from 8 to 9", "found 7"}, 5},
 	    {"int", SMALTI_JSON_REQUIRED, 0, 6, {"from 0 to 6", "found 7"}, 5},
 	    {"half", SMALTI_JSON_REQUIRED, 0, 9, {"integer", "found 2.5"}, 5},
-	    {"big", SMALTI_JSON_REQUIRED, 0, INT64_MAX, {"integer", "9007199254740992"}, 5},
+	    {"big", SMALTI_JSON_REQUIRED, 0, INT64_MAX, {"integer", "9007199254740993"}, 5},
 	    {"inf", SMALTI_JSON_REQUIRED, 0, INT64_MAX, {"integer", "inf"}, 5},
 	    {"text", SMALTI_JSON_REQUIRED, 0, 9, {"text", "found \"relu\""}, 5},
 	    {"object", SMALTI_JSON_OPTIONAL, 0, 9, {"object", "found an object"}, 5},
@@ -237,6 +280,8 @@ static void added_text_is_utf8(void)
 
 static const struct test tests[] = {
     {"what Python writes is read", what_python_writes_is_read},
+    {"what a double does not hold is kept", what_a_double_does_not_hold_is_kept},
+    {"NaN is no number and not absent", nan_is_no_number_and_not_absent},
     {"bad documents are refused", bad_documents_are_refused},
     {"every cut is refused", every_cut_is_refused},
     {"depth is limited", depth_is_limited},

@@ -100,14 +100,16 @@ static void every_key_is_read(void)
 
 static void what_is_absent_stays_empty(void)
 {
-	struct smalti_prompts *prompts =
-	    open_text("{\"prompt\":\"\",\"negative_prompt\":null,\"id\":null,\"scheduler\":null}");
+	struct smalti_prompts *prompts = open_text(
+	    "{\"prompt\":\"\",\"negative_prompt\":null,\"id\":null,\"scheduler\":null,\"seed\":null,"
+	    "\"width\":null,\"height\":null,\"num_inference_steps\":null,\"guidance_scale\":null,"
+	    "\"num_images_per_prompt\":null,\"use_resolution_binning\":null}");
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_prompt_line line;
 	CU_ASSERT_EQUAL_FATAL(smalti_prompts_next(prompts, &line, &error), SMALTI_PROMPTS_LINE);
 	CU_ASSERT_STRING_EQUAL(line.prompt, "");
 	CU_ASSERT_TRUE(!line.negative && !line.id && !line.scheduler);
-	CU_ASSERT_TRUE(!line.has_seed && !line.has_guidance);
+	CU_ASSERT_TRUE(!line.has_seed && !line.has_guidance && !line.has_binning);
 	CU_ASSERT_TRUE(!line.width && !line.height && !line.steps && !line.images);
 	smalti_prompt_line_free(&line);
 	check_end(prompts);
@@ -124,6 +126,10 @@ static void seeds_are_exact_wherever_they_stand(void)
 	    {"{\"seed\":-9223372036854775808,\"prompt\":\"\"}", UINT64_C(1) << 63},
 	    {"{\"prompt\":\"\\\\\\\": {\\\"seed\\\":1, \",\"s\\u0065ed\":9223372036854775809}",
 	     (UINT64_C(1) << 63) + 1},
+	    {"{\"prompt\":\"\",\"seed\":3.0}", 3},
+	    {"{\"prompt\":\"\",\"seed\":-1.0}", UINT64_MAX},
+	    {"{\"prompt\":\"\",\"seed\":9007199254740991.0}", 9007199254740991u},
+	    {"{\"prompt\":\"\",\"seed\":1e3}", 1000},
 	    {"{\"id\":\"a:b,c]\",\"\\u0073eed\":\t9007199254740995,\"prompt\":\":\"}", 9007199254740995u},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -145,7 +151,9 @@ static void wrong_lines_say_why(void)
 	    {"{", "not valid JSON", NULL},
 	    {"{\"prompt\":\"a\"} x", "not valid JSON", NULL},
 	    {"{}", "\"prompt\"", "missing"},
-	    {"{\"prompt\":null}", "\"prompt\"", "null"},
+	    {"{\"prompt\":null}", "\"prompt\"", "missing"},
+	    {"{\"prompt\":NaN}", "\"prompt\"", "found NaN"},
+	    {"{\"prompt\":\"a\",\"nosuch\":null}", "unknown key \"nosuch\"", NULL},
 	    {"{\"prompt\":3}", "\"prompt\"", "3"},
 	    {"{\"prompt\":[\"a\"]}", "\"prompt\"", "an array"},
 	    {"{\"prompt\":\"a\\u0000b\"}", "NUL", NULL},
@@ -153,21 +161,23 @@ static void wrong_lines_say_why(void)
 	    {"{\"prompt\":\"a\",\"steps\":3}", "unknown key \"steps\"", "num_inference_steps"},
 	    {"{\"prompt\":\"a\",\"Seed\":3}", "unknown key \"Seed\"", NULL},
 	    {"{\"prompt\":\"a\",\"seed\":1.5}", "seed", "found 1.5"},
-	    {"{\"prompt\":\"a\",\"seed\":1e3}", "seed", "found 1e3"},
+	    {"{\"prompt\":\"a\",\"seed\":1e20}", "seed", "found 1e20"},
+	    {"{\"prompt\":\"a\",\"seed\":9007199254740992.0}", "seed", "found 9007199254740992.0"},
+	    {"{\"prompt\":\"a\",\"seed\":Infinity}", "seed", "found inf"},
 	    {"{\"prompt\":\"a\",\"seed\":\"1\"}", "seed", "\"1\""},
-	    {"{\"prompt\":\"a\",\"seed\":NaN}", "seed", "null"},
+	    {"{\"prompt\":\"a\",\"seed\":NaN}", "seed", "NaN"},
 	    {"{\"prompt\":\"a\",\"seed\":18446744073709551616}", "seed", "2^64-1"},
 	    {"{\"prompt\":\"a\",\"seed\":-9223372036854775809}", "seed", "2^64-1"},
-	    {"{\"prompt\":\"a\",\"seed\":00000000000000000000000000000000000000000000001}", "seed", "..."},
+	    {"{\"prompt\":\"a\",\"seed\":10000000000000000000000000000000000000000000001}", "seed", "..."},
 	    {"{\"prompt\":\"a\",\"width\":15}", "\"width\"", "16"},
 	    {"{\"prompt\":\"a\",\"height\":1000000001}", "\"height\"", "1000000000"},
 	    {"{\"prompt\":\"a\",\"width\":512.5}", "\"width\"", "512.5"},
-	    {"{\"prompt\":\"a\",\"width\":null}", "\"width\"", "null"},
+	    {"{\"prompt\":\"a\",\"width\":NaN}", "\"width\"", "NaN"},
 	    {"{\"prompt\":\"a\",\"num_inference_steps\":0}", "\"num_inference_steps\"", "1000"},
 	    {"{\"prompt\":\"a\",\"use_resolution_binning\":1}", "\"use_resolution_binning\"", "1"},
 	    {"{\"prompt\":\"a\",\"guidance_scale\":-1}", "\"guidance_scale\"", "1000"},
 	    {"{\"prompt\":\"a\",\"guidance_scale\":Infinity}", "\"guidance_scale\"", "inf"},
-	    {"{\"prompt\":\"a\",\"guidance_scale\":NaN}", "\"guidance_scale\"", "null"},
+	    {"{\"prompt\":\"a\",\"guidance_scale\":NaN}", "\"guidance_scale\"", "NaN"},
 	    {"{\"prompt\":\"a\",\"num_images_per_prompt\":0}", "\"num_images_per_prompt\"", "from 1"},
 	    {"{\"prompt\":\"a\",\"id\":7}", "\"id\"", "7"},
 	    {"{\"prompt\":\"a\",\"id\":\"\"}", "id", "1 to 200"},
@@ -253,6 +263,35 @@ static void files_that_cannot_be_read(void)
 }
 
 /* A line that is on its way, or only half there, is waited for; one that is there, or the end, is not. */
+/* Which would otherwise be a prompt, or one for each of its lines. */
+static void arrays_are_refused(void)
+{
+	static const struct {
+		const char *content;
+		bool array;
+	} cases[] = {
+	    {"[{\"prompt\": \"x\"}]", true},
+	    {"\xef\xbb\xbf\n \t[ {\"prompt\": \"x\"},\n{\"prompt\": \"y\"}]", true},
+	    {"[\r\n  {\"prompt\": \"x\"}\r\n]\r\n", true},
+	    {"[\"x\", \"y\"]", true},
+	    {"[]", true},
+	    {"[x], a vase", false},
+	    {"a [\n[", false},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_prompt_line line;
+		struct smalti_prompts *prompts = open_text(cases[i].content);
+		const int status = smalti_prompts_next(prompts, &line, &error);
+		if (cases[i].array)
+			FAILS(status, &error, SMALTI_EFORMAT, cases[i].content,
+			      "prompts:", "a JSON array begins here; one object per line was expected");
+		CHECK((status == SMALTI_PROMPTS_FAILED) == cases[i].array, cases[i].content);
+		smalti_prompt_line_free(&line);
+		smalti_prompts_close(prompts);
+	}
+}
+
 static void waits_for_whole_lines(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -288,6 +327,7 @@ static const struct test tests[] = {
     {"reading goes on after a bad line", reading_goes_on_after_a_bad_line},
     {"long lines are refused alone", long_lines_are_refused_alone},
     {"files that cannot be read", files_that_cannot_be_read},
+    {"arrays are refused", arrays_are_refused},
     {"waits for whole lines", waits_for_whole_lines},
 };
 

@@ -79,6 +79,7 @@ struct smalti_extract_progress {
 	const char *locked_by;   /**< the process that holds the lock on the directory; NULL: not waiting */
 	double locked;           /**< seconds for which this run has waited for the lock */
 	const char *note;        /**< a line about parts of the data set that are not read; NULL: none */
+	int64_t passed_over;     /**< images and captions among these parts */
 	const char *unused;      /**< a line about tensors of the model that are not used; NULL: none */
 };
 
@@ -96,8 +97,9 @@ typedef enum smalti_extract_action smalti_extract_callback(void *user,
 
 struct smalti_extract_result {
 	struct smalti_extract_progress progress;
-	bool stopped;     /**< stopped by the callback, possibly before everything was done */
-	int64_t failures; /**< failures of the whole range, of this run and others */
+	bool stopped;                /**< stopped by the callback, possibly before everything was done */
+	int64_t failures;            /**< failures of the whole range, of this run and others */
+	char first_passed_over[256]; /**< the name of one of progress.passed_over; "": there is none */
 };
 
 /** Extracts the features; returns when the whole range is committed, by any process, or the callback has

@@ -134,6 +134,9 @@ struct smalti_place_account {
 };
 
 /** Images that were submitted keep what they need. NULL is allowed. */
+/** The shape of an image's latents: channels, height, width. */
+void smalti_plan_latents(const struct smalti_plan *plan, int64_t shape[3]);
+
 void smalti_plan_free(struct smalti_plan *plan);
 
 /** The parts of a prompt that a model ignores. */

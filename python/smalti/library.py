@@ -4,6 +4,7 @@ called: with errors as exceptions, open things that are closed once, and calls t
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from contextlib import contextmanager
@@ -90,6 +91,9 @@ def c_string(value: Text) -> Any:
     return ffi.new("char[]", data)
 
 
+_OTHER_NUMBERS = [ffi.typeof(name) for name in ("bool", "double")]
+
+
 class Options:
     """A struct of options, at the library's defaults but for what is given and not None."""
 
@@ -107,9 +111,10 @@ class Options:
             return _choice(field, kind, value)
         if isinstance(value, (str, bytes, os.PathLike)):
             return self.keep(c_string(value))
-        if kind is ffi.typeof("uint64_t") and value < 0:
-            return value + 2**64  # seeds, as the command and torch take them
-        return value
+        if kind.kind != "primitive" or kind in _OTHER_NUMBERS:
+            return value
+        number = operator.index(value)  # NumPy's integers, too
+        return number + 2**64 if kind is ffi.typeof("uint64_t") and number < 0 else number  # seeds, as torch takes them
 
     def keep(self, value: Any) -> Any:
         """For as long as the struct is there."""
@@ -197,6 +202,15 @@ class Resource:
         if self._closing:
             raise ValueError(f"the {self._name} is closed")
         return self._pointer
+
+    @property
+    def is_open(self) -> bool:
+        return not self._closing and os.getpid() == self._process
+
+    @property
+    def used(self) -> bool:
+        """By something that is open on it."""
+        return bool(self._children)
 
     def close(self) -> None:
         if os.getpid() != self._process:

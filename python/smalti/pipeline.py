@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import operator
+import os
 import warnings
+import weakref
 from contextlib import ExitStack
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from functools import partial
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .library import Call, Options, Resource, Text, c_string, check, exception, ffi, fields, lib, string
+from .library import Call, Error, Options, Resource, Text, c_string, check, exception, ffi, fields, lib, string
 from .session import Closable, Session
 from .vae import VAE, Encoding, Progress
 
@@ -27,8 +31,8 @@ class TextStates(NamedTuple):
 
 class Pipeline(Closable):
     """A model in diffusers' layout at `directory`, or (None) the embedded one, with `precision` "f32", "bf16", "f16" or
-    "tf32". Directories of single components can be given. Without a session it has one of its own, with its defaults,
-    which is closed with it."""
+    "tf32". Directories of single components can be given. Without a session it has one with its defaults, which it
+    shares with others that were given none, and which is closed with the last of them."""
 
     def __init__(self, directory: Optional[Text] = None, *, session: Optional[Session] = None,
                  precision: Optional[str] = None, variant: Optional[str] = None, tokenizer: Optional[Text] = None,
@@ -37,7 +41,7 @@ class Pipeline(Closable):
         options = Options("smalti_model_options", lib.smalti_model_defaults, directory=directory, precision=precision,
                           variant=variant, tokenizer=tokenizer, text_encoder=text_encoder, transformer=transformer, vae=vae,
                           scheduler=scheduler)
-        self.session = session or Session()
+        self.session = session or _own_session(directory)
         self._own = None if session else self.session
         self._vae: Optional[VAE] = None
         self._vae_options: Dict[str, Any] = {"directory": vae or directory, "variant": variant, "precision": precision}
@@ -45,8 +49,7 @@ class Pipeline(Closable):
         try:
             model = check(lib.smalti_model_open, parent.pointer, options.struct)
         except BaseException:
-            if self._own:
-                self._own.close()
+            self._close_own()
             raise
         super().__init__(Resource("pipeline", model, lib.smalti_model_close, parent))
         info = ffi.new("struct smalti_model_info *")
@@ -59,7 +62,10 @@ class Pipeline(Closable):
         if self._vae is not None:
             self._vae.close()
         super().close()
-        if self._own is not None:
+        self._close_own()
+
+    def _close_own(self) -> None:
+        if self._own is not None and not self._own._resource.used:
             self._own.close()
 
     def generate(self, prompt: Prompts, negative_prompt: Optional[str] = None, *, height: Optional[int] = None,
@@ -75,7 +81,7 @@ class Pipeline(Closable):
         With output_type "latent" the last latents come, which decode() takes, and nothing is decoded. `progress` hears
         the completed fraction of all images, from 0 to 1. Ctrl-C ends it, as whatever `progress` raises."""
         prompts = [prompt] if isinstance(prompt, str) else list(prompt)
-        seeds = [seed] * len(prompts) if isinstance(seed, int) else list(seed)
+        seeds = _seeds(seed, len(prompts))
         if not prompts or len(seeds) != len(prompts):
             raise ValueError(f"expected a prompt or more, and a seed or one for each prompt, found {len(prompts)} prompts "
                              f"and {len(seeds)} seeds")
@@ -94,6 +100,7 @@ class Pipeline(Closable):
             for number, request in enumerate(requests):
                 if noise is not None:
                     part = noise[number * each:(number + 1) * each]
+                    self._check_noise(request, noise)
                     request.struct.latents = request.keep(ffi.from_buffer("float[]", part))
                     request.struct.latents_count = part.size
                 plans.append(check(lib.smalti_request_resolve, self._resource.pointer, request.struct))
@@ -111,6 +118,14 @@ class Pipeline(Closable):
             if work.failed is not None:
                 raise work.failed
         return work.made
+
+    def _check_noise(self, request: Options, noise: NDArray[np.float32]) -> None:
+        shape = ffi.new("int64_t[3]")
+        plan = check(lib.smalti_request_resolve, self._resource.pointer, ffi.new("struct smalti_request *", request.struct[0]))
+        lib.smalti_plan_latents(plan, shape)
+        lib.smalti_plan_free(plan)
+        if noise.shape[1:] != tuple(shape):
+            raise ValueError(f"latents: expected {[len(noise), *shape]}, found {list(noise.shape)}")
 
     def _warn_of_unread(self, prompt: str, cleaning: int) -> None:
         unread = ffi.new("struct smalti_unread *")
@@ -151,12 +166,37 @@ class Pipeline(Closable):
         return self.vae.decode(latents, raw=raw, dtype=dtype, tile_rows=tile_rows, progress=progress)
 
 
+_shared: Callable[[], Optional[Session]] = lambda: None
+
+
+def _own_session(directory: Optional[Text]) -> Session:
+    """The one of pipelines that were given none."""
+    global _shared
+    session = _shared()
+    if session is None or not session._resource.is_open:
+        try:
+            session = Session()
+        except Error:
+            if directory is not None and not os.path.exists(directory):
+                raise FileNotFoundError(f"{os.fsdecode(directory)}: no such directory") from None
+            raise
+        _shared = weakref.ref(session)
+    return session
+
+
 def schedulers() -> List[str]:
     """Names that generate() takes."""
     names: List[str] = []
     while (name := string(lib.smalti_scheduler_name(len(names)))) is not None:
         names.append(name)
     return names
+
+
+def _seeds(seed: Union[int, Sequence[int]], prompts: int) -> List[int]:
+    try:
+        return [operator.index(seed)] * prompts  # type: ignore[arg-type]
+    except TypeError:
+        return list(seed)  # type: ignore[arg-type]
 
 
 def _first_noise(latents: ArrayLike, images: int) -> NDArray[np.float32]:
@@ -172,7 +212,9 @@ def _owned(states: Any, number: int) -> TextStates:
     owner = ffi.gc(ffi.new("struct smalti_text_states *", one), lib.smalti_text_states_free)
 
     def array(field: str, dtype: Any, shape: Tuple[int, ...]) -> NDArray[Any]:
-        pointer = ffi.gc(getattr(owner, field), lambda _: owner)  # the array's base holds this, and this the owner
+        # The array's base holds the pointer, and this the owner, by what is no Python code: a signal's exception in
+        # there would be lost.
+        pointer = ffi.gc(getattr(owner, field), partial(operator.is_, owner))
         data = ffi.buffer(pointer, int(np.prod(shape)) * np.dtype(dtype).itemsize)
         return np.frombuffer(data, dtype).reshape(shape)
 

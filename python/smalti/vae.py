@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional
@@ -93,7 +94,8 @@ class VAE(Closable):
         channels, factor = self.info["latent_channels"], self.info["latent_pixels"]
         if values.ndim != 3 or values.shape[0] != channels:
             raise ValueError(f"latents: expected [{channels}, height, width], found {list(values.shape)}")
-        kind = np.dtype(dtype)
+        wanted = np.dtype(dtype)
+        kind = wanted.newbyteorder("=")
         if kind.name not in _SAMPLES:
             raise ValueError(f"dtype: expected one of {', '.join(_SAMPLES)}, found {kind.name}")
         image = np.empty((values.shape[1] * factor, values.shape[2] * factor, 3), kind)
@@ -105,11 +107,11 @@ class VAE(Closable):
 
         decoding = ffi.new("struct smalti_vae_decoding *")
         decoding.latents = source = ffi.from_buffer("float[]", values)
-        decoding.raw = raw
+        decoding.raw = bool(raw)
         decoding.samples = getattr(lib, f"SMALTI_SAMPLES_{_SAMPLES[kind.name].upper()}")
         self._run(lib.smalti_vae_decode_image, decoding, rows, image.shape[0], image.shape[1], tile_rows, progress)
         del source
-        return image
+        return image.astype(wanted, copy=False)
 
     def _run(self, function: Callable[..., int], job: Any, rows: Callable[..., int], height: int, width: int,
              tile_rows: Optional[int], progress: Optional[Progress]) -> None:
@@ -120,7 +122,7 @@ class VAE(Closable):
                 progress(share)  # else this is where Python sees Ctrl-C
 
         with self._call() as call:
-            job.request.height, job.request.width, job.request.tile_rows = height, width, tile_rows or 0
+            job.request.height, job.request.width, job.request.tile_rows = height, width, operator.index(tile_rows or 0)
             job.request.on_progress = call.callback(ffi.typeof(job.request.on_progress), on_progress)
             job.rows = call.callback(ffi.typeof(job.rows), rows, -1)
             check(function, self._resource.pointer, job)
@@ -134,6 +136,6 @@ class VAE(Closable):
         latents = np.empty_like(mean)
         with self._resource.call():
             lib.smalti_vae_sample(self._resource.pointer, mean.size, mean.shape[1] * mean.shape[2],
-                                  ffi.from_buffer("float[]", mean), ffi.from_buffer("float[]", std), seed % 2**64,
+                                  ffi.from_buffer("float[]", mean), ffi.from_buffer("float[]", std), operator.index(seed) % 2**64,
                                   ffi.from_buffer("float[]", latents))
         return latents

@@ -2,6 +2,7 @@
 """A folder of features: its shards, and rows in any order."""
 
 import bisect
+import operator
 import os
 import re
 from collections import OrderedDict
@@ -32,13 +33,14 @@ def find_shards(folder):
 class Features:
     """The committed rows of a folder, as they are when it is opened.
 
-    features[index] is the row of an item; iterating gives all rows, or those of one of `parts`, in order or shuffled
+    features[index] is the row of an item, features[-1] the last row; iterating gives all rows, or those of one of `parts`, in order or shuffled
     by seed and epoch (order.py); `skip` of them were read already. With `complete`, rows that lack anything are left
     out. A damaged row raises Damaged, which ends an iteration unless on_damage is called with it instead.
     """
 
     def __init__(self, folder, shuffled=False, seed=0, epoch=0, buffer=1024, part=0, parts=1, skip=0, complete=False,
                  on_damage=None):
+        seed, epoch, buffer, part, parts, skip = map(operator.index, (seed, epoch, buffer, part, parts, skip))
         if not 0 <= part < parts:
             raise ValueError(f"part {part} of {parts} parts")
         self.folder, self.complete, self.on_damage = folder, complete, on_damage
@@ -70,10 +72,24 @@ class Features:
         return self._open[number]
 
     def __getitem__(self, index):
+        try:
+            index = operator.index(index)
+        except TypeError:
+            raise TypeError(f"{self.folder}: a row is named by its item's number, found {index!r}") from None
+        if index < 0:
+            index = self._from_end(-index)
         number = bisect.bisect_right(self.ranges, (index, float("inf"))) - 1
         if number < 0 or index >= self.ranges[number][1]:
             raise IndexError(f"{self.folder}: has no row {index}")
         return self.shard(number).row(index)
+
+    def _from_end(self, count):
+        """The item of the row that so many rows end with."""
+        for first, end in reversed(self.ranges):
+            if count <= end - first:
+                return end - count
+            count -= end - first
+        raise IndexError(f"{self.folder}: has {len(self)} rows, less than were counted from its end")
 
     def _is_wanted(self, place):
         try:

@@ -5,12 +5,25 @@
 #include <ftw.h>
 #include <sys/stat.h>
 
+static int fail_open(const char *path, struct smalti_error *error)
+{
+	const int cause = errno;
+	char target[1024];
+	const ssize_t length = cause == ENOENT ? readlink(path, target, sizeof(target)) : -1;
+	errno = cause;
+	if (length < 0)
+		return smalti_fail_errno(error, "%s: cannot be opened", path);
+	return smalti_fail(error, SMALTI_ENOENT,
+			   "%s: cannot be opened: it is a link to %.*s, which is not there", path,
+			   (int)length, target);
+}
+
 /* O_NONBLOCK, so that a pipe cannot keep us waiting. */
 int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *error)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return smalti_fail_errno(error, "%s: cannot be opened", path);
+		return fail_open(path, error);
 	struct stat info;
 	if (fstat(fd, &info)) {
 		smalti_fail_errno(error, "%s: cannot be examined", path);

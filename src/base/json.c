@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/json.h"
 #include "base/byte_reader.h"
 #include "base/file.h"
+#include "base/json_kept.h"
 #include "base/utf8.h"
+
+#include <ctype.h>
 
 enum { LINE = 1 << 20 };
 
@@ -13,7 +15,12 @@ struct cleaner {
 	size_t at;
 	char *out;
 	size_t written;
+	bool nuls;  /* are allowed in strings */
+	int digits; /* of the number that is copied */
+	bool loses; /* cJSON would lose something */
 };
+
+enum { EXACT_DIGITS = 15 }; /* so many are kept in a double */
 
 static int broken(const struct cleaner *c, const char *what, struct smalti_error *error)
 {
@@ -25,6 +32,14 @@ static void copy(struct cleaner *c, size_t count)
 	memcpy(c->out + c->written, c->in + c->at, count);
 	c->written += count;
 	c->at += count;
+}
+
+static void replace(struct cleaner *c, size_t count, const char *by)
+{
+	memcpy(c->out + c->written, by, strlen(by));
+	c->written += strlen(by);
+	c->at += count;
+	c->loses = true;
 }
 
 static int clean_string(struct cleaner *c, struct smalti_error *error)
@@ -40,8 +55,12 @@ static int clean_string(struct cleaner *c, struct smalti_error *error)
 		if (byte < 0x20)
 			return broken(c, "a control character in a string", error);
 		if (byte == '\\') {
-			if (left >= 6 && !memcmp(c->in + c->at, "\\u0000", 6))
-				return broken(c, "a NUL in a string", error);
+			if (left >= 6 && !memcmp(c->in + c->at, "\\u0000", 6)) {
+				if (!c->nuls)
+					return broken(c, "a NUL in a string", error);
+				replace(c, 6, "\xef\xbf\xbd");
+				continue;
+			}
 			copy(c, left < 2 ? 1 : 2);
 			continue;
 		}
@@ -62,12 +81,15 @@ static bool clean_python_number(struct cleaner *c)
 		size_t length = strlen(words[i].python);
 		if (c->length - c->at < length || memcmp(c->in + c->at, words[i].python, length))
 			continue;
-		memcpy(c->out + c->written, words[i].json, strlen(words[i].json));
-		c->written += strlen(words[i].json);
-		c->at += length;
+		replace(c, length, words[i].json);
 		return true;
 	}
 	return false;
+}
+
+static bool is_after_digit(const struct cleaner *c)
+{
+	return c->at > 0 && (isdigit(c->in[c->at - 1]) || c->in[c->at - 1] == '.');
 }
 
 static int clean(struct cleaner *c, struct smalti_error *error)
@@ -87,6 +109,9 @@ static int clean(struct cleaner *c, struct smalti_error *error)
 		depth += (byte == '{' || byte == '[') - (byte == '}' || byte == ']');
 		if (depth > SMALTI_JSON_DEPTH)
 			return broken(c, "nesting that is too deep", error);
+		c->digits = isdigit(byte) ? c->digits + 1 : 0;
+		c->loses =
+		    c->loses || c->digits > EXACT_DIGITS || byte == 'E' || (byte == 'e' && is_after_digit(c));
 		copy(c, 1);
 	}
 	c->out[c->written] = '\0';
@@ -132,19 +157,30 @@ static cJSON *parse_clean(const struct cleaner *c, struct smalti_error *error)
 	return value;
 }
 
-cJSON *smalti_json_parse(const char *text, size_t length, struct smalti_error *error)
+static cJSON *parse(const char *text, size_t length, bool nuls, struct smalti_error *error)
 {
 	/* NaN grows by one byte to null */
 	SCOPED(free) char *room = smalti_calloc((int64_t)(length + length / 3 + 1), 1, error);
-	struct cleaner c = {.in = (const unsigned char *)text, .length = length, .out = room};
+	struct cleaner c = {.in = (const unsigned char *)text, .length = length, .out = room, .nuls = nuls};
 	if (!room)
 		return NULL;
 	cJSON *value = clean(&c, error) ? NULL : parse_clean(&c, error);
-	if (value && refuse_all_duplicates(value, error)) {
+	if (value && (refuse_all_duplicates(value, error) ||
+		      (c.loses && smalti_json_keep(value, text, length, error)))) {
 		cJSON_Delete(value);
 		return NULL;
 	}
 	return value;
+}
+
+cJSON *smalti_json_parse(const char *text, size_t length, struct smalti_error *error)
+{
+	return parse(text, length, false, error);
+}
+
+cJSON *smalti_json_parse_data(const char *text, size_t length, struct smalti_error *error)
+{
+	return parse(text, length, true, error);
 }
 
 cJSON *smalti_json_read(const char *path, size_t limit, struct smalti_error *error)

@@ -12,8 +12,18 @@ enum { SMALTI_JSON_DEPTH = 64 };
 /* Parses exactly one JSON value of `length` bytes (no terminator needed). Stricter than cJSON: UTF-8,
  * nesting of at most SMALTI_JSON_DEPTH, no key twice in an object, no NUL inside a string, nothing
  * after the value. Laxer in one thing, for Python wrote the files: Infinity and -Infinity are numbers,
- * NaN is null. Free with cJSON_Delete(). NULL with SMALTI_EFORMAT. */
+ * NaN is a null. Free with cJSON_Delete(). NULL with SMALTI_EFORMAT. */
 cJSON *smalti_json_parse(const char *text, size_t length, struct smalti_error *error);
+
+/* The same of data in which a string may hold NULs, each of which becomes U+FFFD. */
+cJSON *smalti_json_parse_data(const char *text, size_t length, struct smalti_error *error);
+
+/* What cJSON would lose of a value: the text of a number of 2^53 or more, or −2^53 or less (else NULL);
+ * whether a null is a NaN; whether a string of data holds a NUL. @{ */
+const char *smalti_json_long_number(const cJSON *item);
+bool smalti_json_is_nan(const cJSON *item);
+bool smalti_json_holds_nul(const cJSON *item);
+/* @} */
 
 /* The same for a file of at most `limit` bytes; messages begin with its path. */
 cJSON *smalti_json_read(const char *path, size_t limit, struct smalti_error *error);
@@ -32,7 +42,7 @@ double smalti_json_number(const cJSON *object, const char *key);
 enum smalti_json_need {
 	SMALTI_JSON_REQUIRED, /* present, not null */
 	SMALTI_JSON_OPTIONAL, /* may be absent, but not null */
-	SMALTI_JSON_NULLABLE, /* may be absent or null */
+	SMALTI_JSON_NULLABLE, /* may be absent or null, but not NaN */
 };
 
 /* Typed reads of object[key]: 0, or -1 with a message that names the key, what was expected and what

@@ -10,15 +10,20 @@ const char *smalti_json_describe(const cJSON *item, char text[64])
 	if (!item)
 		return "nothing";
 	if (cJSON_IsNull(item))
-		return "null";
+		return smalti_json_is_nan(item) ? "NaN" : "null";
 	if (cJSON_IsBool(item))
 		return cJSON_IsTrue(item) ? "true" : "false";
 	if (cJSON_IsArray(item))
 		return "an array";
 	if (cJSON_IsObject(item))
 		return "an object";
+	const char *number = smalti_json_long_number(item);
+	if (smalti_json_holds_nul(item))
+		return "a string with a NUL";
 	if (cJSON_IsString(item))
 		snprintf(text, 64, "\"%.40s\"", item->valuestring);
+	else if (number && isfinite(item->valuedouble))
+		snprintf(text, 64, "%.40s%s", number, strlen(number) > 40 ? "..." : "");
 	else
 		snprintf(text, 64, "%.17g", item->valuedouble);
 	return text;
@@ -39,9 +44,9 @@ static int look_up(const cJSON *object, const char *key, enum smalti_json_need n
 	*item = cJSON_GetObjectItemCaseSensitive(object, key);
 	if (!*item && need == SMALTI_JSON_REQUIRED)
 		return smalti_fail(error, SMALTI_EFORMAT, "the key \"%s\" (%s) is missing", key, wanted);
-	if (!*item || (cJSON_IsNull(*item) && need == SMALTI_JSON_NULLABLE))
+	if (!*item || (cJSON_IsNull(*item) && !smalti_json_is_nan(*item) && need == SMALTI_JSON_NULLABLE))
 		return 0;
-	return is(*item) ? 1 : unexpected(key, *item, wanted, error);
+	return is(*item) && !smalti_json_holds_nul(*item) ? 1 : unexpected(key, *item, wanted, error);
 }
 
 static bool read_int(const cJSON *item, int64_t min, int64_t max, int64_t *value)

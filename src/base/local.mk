@@ -8,7 +8,8 @@ libcore_la_SOURCES += \
 	src/base/error.c \
 	src/base/file.c src/base/map.c src/base/writer.c src/base/writer_clean.c \
 	src/base/file.h \
-	src/base/json.c src/base/json_get.c src/base/json.h \
+	src/base/json.c src/base/json_get.c \
+	src/base/json_kept.c src/base/json_kept.h src/base/json.h \
 	src/base/json_fields.c src/base/json_fields.h \
 	src/base/mix.h \
 	src/base/parse.c src/base/parse.h \

@@ -167,12 +167,42 @@ static int open_indexed(struct smalti_checkpoint *checkpoint, const char *name, 
 
 /* --- which files ------------------------------------------------------------------------------ */
 
+/* Also as a link that leads nowhere. */
 static bool is_there(const struct smalti_checkpoint *checkpoint, const char *name)
 {
 	char path[PATH_MAX];
 	struct stat info;
 	snprintf(path, sizeof(path), "%s/%s", checkpoint->directory, name);
-	return !stat(path, &info) || errno != ENOENT;
+	return !lstat(path, &info) || errno != ENOENT;
+}
+
+/* Whether every shard that the index names is gone: 1, 0; -1: the index cannot be read. */
+static int lost_its_shards(const struct smalti_checkpoint *checkpoint, const char *index,
+			   struct smalti_error *error)
+{
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", checkpoint->directory, index);
+	SCOPED(cJSON_Delete) cJSON *file = path ? smalti_json_read(path, MAX_INDEX, error) : NULL;
+	const cJSON *map = cJSON_GetObjectItemCaseSensitive(file, "weight_map"), *item;
+	bool gone = cJSON_IsObject(map) && map->child;
+	cJSON_ArrayForEach (item, map)
+		gone = gone && cJSON_IsString(item) && plain_name(item->valuestring) &&
+		       !is_there(checkpoint, item->valuestring);
+	return file ? gone : -1;
+}
+
+/* Whether it is the index that is read: 1, 0, -1. Of both forms diffusers reads the index, transformers the
+ * single file. An index that was left behind by its shards is passed over. */
+static int takes_index(const struct smalti_checkpoint *checkpoint, const char *stem, const char *single,
+		       const char *index, struct smalti_error *error)
+{
+	if (!is_there(checkpoint, index))
+		return 0;
+	if (!is_there(checkpoint, single))
+		return 1;
+	if (strcmp(stem, SMALTI_STEM_DIFFUSERS) != 0)
+		return 0;
+	const int lost = lost_its_shards(checkpoint, index, error);
+	return lost < 0 ? -1 : !lost;
 }
 
 /* 1: opened; 0: neither form is there; -1: failed. `variant` is empty or begins with a dot. */
@@ -181,12 +211,14 @@ static int open_variant(struct smalti_checkpoint *checkpoint, const char *stem, 
 {
 	SCOPED(free) char *single = smalti_format(error, "%s%s.safetensors", stem, variant);
 	SCOPED(free) char *index = smalti_format(error, "%s.safetensors.index%s.json", stem, variant);
-	int status = single && index ? 0 : -1;
-	if (!status && is_there(checkpoint, single))
-		status = open_single(checkpoint, single, error) ? -1 : 1;
-	else if (!status && is_there(checkpoint, index))
-		status = open_indexed(checkpoint, index, error) ? -1 : 1;
-	return status;
+	const int indexed = single && index ? takes_index(checkpoint, stem, single, index, error) : -1;
+	if (indexed == 0 && !is_there(checkpoint, single))
+		return 0;
+	int status = indexed;
+	if (indexed >= 0)
+		status =
+		    indexed ? open_indexed(checkpoint, index, error) : open_single(checkpoint, single, error);
+	return status < 0 ? -1 : 1;
 }
 
 /* Files of pickled objects could run anything, so they are not read. */
@@ -280,6 +312,17 @@ bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const cha
 	return find_entry(checkpoint, name) != NULL;
 }
 
+/* Whether the tensor is there as peft names it beside LoRA weights: X.base_layer.weight. */
+static bool has_base_layer(const struct smalti_checkpoint *checkpoint, const char *name)
+{
+	char other[256];
+	const char *dot = strrchr(name, '.');
+	if (!dot)
+		return false;
+	snprintf(other, sizeof(other), "%.*s.base_layer%s", (int)(dot - name), name, dot);
+	return find_entry(checkpoint, other) != NULL;
+}
+
 /* "[6912, 1152]" */
 static const char *shape_text(int rank, const int64_t *shape, char text[192])
 {
@@ -303,8 +346,13 @@ int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const cha
 	shape_text(rank, shape, wanted);
 	const struct smalti_checkpoint_entry *entry = find_entry(checkpoint, name);
 	if (!entry)
-		return smalti_fail(error, SMALTI_EFORMAT, "%s: tensor %s %s is missing",
-				   checkpoint->directory, name, wanted);
+		return smalti_fail(error, SMALTI_EFORMAT, "%s: tensor %s %s is missing%s",
+				   checkpoint->directory, name, wanted,
+				   has_base_layer(checkpoint, name)
+				       ? "; LoRA weights are beside it, not merged: merge them with "
+					 "diffusers' fuse_lora() and "
+					 "unload_lora_weights(), and save it"
+				       : "");
 	if (!entry->view.usable)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
 				   "%s: tensor %s is neither F32, F16 nor BF16: convert the checkpoint",

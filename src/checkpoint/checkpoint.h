@@ -5,8 +5,10 @@
 
 /* The weights of one component directory (docs/reference.md 1.1): STEM.safetensors, or the shards that
  * STEM.safetensors.index.json names; with a variant STEM.VARIANT.safetensors, or the index
- * STEM.safetensors.index.VARIANT.json. Names that old writers used are offered under their present
- * names: the attention of a VAE, and T5's encoder.embed_tokens.weight where shared.weight is absent. */
+ * STEM.safetensors.index.VARIANT.json. Where both forms are there, diffusers' components are read by the
+ * index (unless none of its shards is there), those of transformers from the single file, as these libraries
+ * do. Names that old writers used are offered under their present names: the attention of a VAE, and T5's
+ * encoder.embed_tokens.weight where shared.weight is absent. */
 struct smalti_checkpoint {
 	char *directory; /* the component's */
 	struct smalti_checkpoint_shard {

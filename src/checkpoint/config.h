@@ -14,6 +14,7 @@ enum smalti_pipeline { SMALTI_PIXART_SIGMA, SMALTI_PIXART_ALPHA };
 /* model_index.json (1.1) */
 struct smalti_model_index {
 	enum smalti_pipeline pipeline;
+	char scheduler[128]; /* its class, "": none is named */
 };
 
 /* Longest caption in tokens, with its end-of-sentence: 300 (sigma), 120 (alpha); 2.1. */
@@ -87,9 +88,10 @@ int smalti_transformer_config_read(const char *path, struct smalti_transformer_c
 				   struct smalti_error *error);
 int smalti_vae_config_read(const char *path, struct smalti_vae_config *config, struct smalti_error *error);
 int smalti_t5_config_read(const char *path, struct smalti_t5_config *config, struct smalti_error *error);
-/* The scheduler that the file names. */
-int smalti_scheduler_config_read(const char *path, struct smalti_scheduler_config *config,
-				 struct smalti_error *error);
+/* The scheduler of that class (NULL: the one that the file names), with the file's values. One that cannot be
+ * run is no failure, as another may be asked for: `unusable` says why. */
+int smalti_scheduler_config_read(const char *path, const char *class, struct smalti_scheduler_config *config,
+				 struct smalti_error *unusable, struct smalti_error *error);
 /* Another scheduler on the same file, as from_config() (4.4): keys of the same name carry over, the
  * others take that scheduler's defaults. */
 int smalti_scheduler_config_read_as(const char *path, enum smalti_scheduler scheduler,
@@ -101,8 +103,8 @@ int smalti_transformer_config_parse(const cJSON *file, struct smalti_transformer
 				    struct smalti_error *error);
 int smalti_vae_config_parse(const cJSON *file, struct smalti_vae_config *config, struct smalti_error *error);
 int smalti_t5_config_parse(const cJSON *file, struct smalti_t5_config *config, struct smalti_error *error);
-int smalti_scheduler_config_parse(const cJSON *file, struct smalti_scheduler_config *config,
-				  struct smalti_error *error);
+int smalti_scheduler_config_parse(const cJSON *file, const char *class,
+				  struct smalti_scheduler_config *config, struct smalti_error *error);
 int smalti_scheduler_config_parse_as(const cJSON *file, enum smalti_scheduler scheduler,
 				     struct smalti_scheduler_config *config, struct smalti_error *error);
 

@@ -7,7 +7,8 @@ int smalti_pipeline_tokens(enum smalti_pipeline pipeline)
 	return pipeline == SMALTI_PIXART_SIGMA ? 300 : 120;
 }
 
-/* A component may be absent (the key, or null for its class), but not of a class we cannot run. */
+/* A component may be absent (the key, or null for its class), but not of another class than these, if there
+ * are any. */
 static int check_component(const cJSON *file, const char *key, const char *const *classes,
 			   struct smalti_error *error)
 {
@@ -19,23 +20,27 @@ static int check_component(const cJSON *file, const char *key, const char *const
 	const cJSON *class = cJSON_GetArrayItem(item, 1);
 	if (cJSON_IsNull(class))
 		return 0;
+	bool known = !*classes;
 	for (; cJSON_IsString(class) && *classes; classes++)
-		if (!strcmp(class->valuestring, *classes))
-			return 0;
+		known |= !strcmp(class->valuestring, *classes);
+	if (known)
+		return 0;
 	char text[64];
 	return smalti_fail(error, SMALTI_EUNSUPPORTED, "the class of \"%s\" is %s, which cannot be run", key,
 			   smalti_json_describe(class, text));
 }
 
-/* The scheduler is not among them: its own file names its class, and another may be chosen. */
+/* The scheduler is not among them, as another may be asked for. Tokenizers have many classes, and files that
+ * say whether they can be used. */
 static const struct {
 	const char *key;
 	const char *classes[3];
 } components[] = {
     {"text_encoder", {"T5EncoderModel"}},
-    {"tokenizer", {"T5Tokenizer", "T5TokenizerFast"}},
+    {"tokenizer", {NULL}},
     {"transformer", {"PixArtTransformer2DModel", "Transformer2DModel"}},
     {"vae", {"AutoencoderKL"}},
+    {"scheduler", {NULL}},
 };
 
 int smalti_model_index_parse(const cJSON *file, struct smalti_model_index *index, struct smalti_error *error)
@@ -45,6 +50,9 @@ int smalti_model_index_parse(const cJSON *file, struct smalti_model_index *index
 	if (smalti_json_choice(file, "_class_name", SMALTI_JSON_REQUIRED, pipelines, &pipeline, error))
 		return -1;
 	index->pipeline = (enum smalti_pipeline)pipeline;
+	const char *scheduler =
+	    cJSON_GetStringValue(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(file, "scheduler"), 1));
+	snprintf(index->scheduler, sizeof(index->scheduler), "%s", scheduler ? scheduler : "");
 	for (size_t i = 0; i < COUNT_OF(components); i++)
 		if (check_component(file, components[i].key, components[i].classes, error))
 			return -1;

@@ -140,13 +140,20 @@ static int parse_as(const cJSON *file, enum smalti_scheduler scheduler, bool own
 	return check_together(file, config, error);
 }
 
-int smalti_scheduler_config_parse(const cJSON *file, struct smalti_scheduler_config *config,
-				  struct smalti_error *error)
+int smalti_scheduler_config_parse(const cJSON *file, const char *class,
+				  struct smalti_scheduler_config *config, struct smalti_error *error)
 {
 	int scheduler = 0;
-	if (smalti_json_choice(file, "_class_name", SMALTI_JSON_REQUIRED, classes, &scheduler, error))
+	if (!class &&
+	    smalti_json_choice(file, "_class_name", SMALTI_JSON_REQUIRED, classes, &scheduler, error))
 		return -1;
-	return parse_as(file, (enum smalti_scheduler)scheduler, true, config, error);
+	while (class && scheduler < SMALTI_SCHEDULERS && strcmp(class, classes[scheduler]) != 0)
+		scheduler++;
+	if (scheduler == SMALTI_SCHEDULERS)
+		return smalti_fail(
+		    error, SMALTI_EUNSUPPORTED,
+		    "the class of \"scheduler\" in model_index.json is %.100s, which cannot be run", class);
+	return smalti_scheduler_config_parse_as(file, (enum smalti_scheduler)scheduler, config, error);
 }
 
 int smalti_scheduler_config_parse_as(const cJSON *file, enum smalti_scheduler scheduler,
@@ -158,7 +165,15 @@ int smalti_scheduler_config_parse_as(const cJSON *file, enum smalti_scheduler sc
 	return parse_as(file, scheduler, !strcmp(name, classes[scheduler]), config, error);
 }
 
-CONFIG_READER(smalti_scheduler_config)
+int smalti_scheduler_config_read(const char *path, const char *class, struct smalti_scheduler_config *config,
+				 struct smalti_error *unusable, struct smalti_error *error)
+{
+	cJSON *file = smalti_config_open(path, error);
+	if (file)
+		smalti_config_close(file, path, smalti_scheduler_config_parse(file, class, config, unusable),
+				    unusable);
+	return file ? 0 : -1;
+}
 
 int smalti_scheduler_config_read_as(const char *path, enum smalti_scheduler scheduler,
 				    struct smalti_scheduler_config *config, struct smalti_error *error)

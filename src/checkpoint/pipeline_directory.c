@@ -3,6 +3,7 @@
 #include "base/file.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 /* OWNER/NAME */
@@ -19,8 +20,55 @@ static bool is_hub_name(const char *text)
 	return slashes == 1 && text[strlen(text) - 1] != '/';
 }
 
+static bool is_directory(const char *path)
+{
+	struct stat info;
+	return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* The directory of the commit of refs/main in a folder of Hugging Face's cache, below it; "": there is none.
+ */
+static void find_snapshot(const char *folder, char snapshot[PATH_MAX])
+{
+	char path[PATH_MAX], commit[128];
+	snprintf(path, sizeof(path), "%s/refs/main", folder);
+	snapshot[0] = '\0';
+	if (!smalti_read_line(path, commit, sizeof(commit)) || strchr(commit, '/'))
+		return;
+	snprintf(snapshot, PATH_MAX, "%s/snapshots/%s", folder, commit);
+	if (!is_directory(snapshot))
+		snapshot[0] = '\0';
+}
+
+/* The same of OWNER/NAME, in the cache where Hugging Face's programs have it. */
+static void find_cached(const char *name, char snapshot[PATH_MAX])
+{
+	static const struct {
+		const char *variable, *below;
+	} places[] = {{"HF_HUB_CACHE", ""},
+		      {"HF_HOME", "/hub"},
+		      {"XDG_CACHE_HOME", "/huggingface/hub"},
+		      {"HOME", "/.cache/huggingface/hub"}};
+	size_t i = 0;
+	while (i < COUNT_OF(places) - 1 && !getenv(places[i].variable))
+		i++;
+	const char *directory = getenv(places[i].variable), *slash = strchr(name, '/');
+	char folder[PATH_MAX];
+	snprintf(folder, sizeof(folder), "%s%s/models--%.*s--%s", directory ? directory : "", places[i].below,
+		 (int)(slash - name), name, slash + 1);
+	find_snapshot(folder, snapshot);
+}
+
 static int fail_missing(const char *directory, struct smalti_error *error)
 {
+	char snapshot[PATH_MAX] = "";
+	if (is_hub_name(directory))
+		find_cached(directory, snapshot);
+	if (snapshot[0])
+		return smalti_fail(
+		    error, SMALTI_EIO,
+		    "%s: no such directory; Hugging Face's cache has a model of that name: give %s",
+		    directory, snapshot);
 	if (is_hub_name(directory))
 		return smalti_fail(
 		    error, SMALTI_EIO,
@@ -35,14 +83,43 @@ static int fail_missing(const char *directory, struct smalti_error *error)
 int smalti_pipeline_directory_check(const char *directory, struct smalti_error *error)
 {
 	struct stat info;
+	char snapshot[PATH_MAX];
 	if (stat(directory, &info))
 		return fail_missing(directory, error);
-	if (S_ISDIR(info.st_mode))
-		return 0;
+	if (S_ISDIR(info.st_mode)) {
+		find_snapshot(directory, snapshot);
+		return snapshot[0]
+			   ? smalti_fail(error, SMALTI_EIO,
+					 "%s: is a folder of Hugging Face's cache; the model is in %s",
+					 directory, snapshot)
+			   : 0;
+	}
 	return smalti_fail(error, SMALTI_EUNSUPPORTED,
 			   "%s: is a single file, a pipeline's directory in diffusers' layout was expected; "
 			   "convert it with diffusers, or download the model in that layout",
 			   directory);
+}
+
+int smalti_component_check(const char *directory, struct smalti_error *error)
+{
+	static const char *const adapters[] = {"adapter_config.json", "pytorch_lora_weights.safetensors"};
+	struct stat info;
+	if (stat(directory, &info) == 0 && !S_ISDIR(info.st_mode))
+		return smalti_fail(
+		    error, SMALTI_EUNSUPPORTED,
+		    "%s: is a single file; the directory of one component was expected, with its "
+		    "config.json, as diffusers saves it",
+		    directory);
+	if (smalti_find_in(directory, "config.json", NULL) != 0)
+		return 0;
+	for (size_t i = 0; i < COUNT_OF(adapters); i++)
+		if (smalti_find_in(directory, adapters[i], NULL) > 0)
+			return smalti_fail(
+			    error, SMALTI_EUNSUPPORTED,
+			    "%s: holds LoRA weights (%s), no model: load the model with diffusers, "
+			    "merge them by load_lora_weights() and fuse_lora(), and save it",
+			    directory, adapters[i]);
+	return 0;
 }
 
 int smalti_pipeline_check(const char *directory, struct smalti_error *error)

@@ -267,6 +267,9 @@ static bool print_json(const struct extract *e, const struct smalti_extract_resu
 	cJSON_AddNumberToObject(object, "done", (double)p->done);
 	cJSON_AddNumberToObject(object, "made", (double)p->made);
 	cJSON_AddNumberToObject(object, "failed", (double)result->failures);
+	cJSON_AddNumberToObject(object, "passed_over", (double)p->passed_over);
+	if (p->passed_over)
+		cJSON_AddStringToObject(object, "first_passed_over", result->first_passed_over);
 	cJSON_AddNumberToObject(object, "captions", (double)p->captions);
 	cJSON_AddNumberToObject(object, "tokens", (double)p->tokens);
 	cJSON_AddNumberToObject(object, "pictures", (double)p->images);
@@ -284,14 +287,17 @@ static void summarize(struct extract *e, const struct smalti_extract_result *res
 {
 	const struct smalti_extract_progress *p = &result->progress;
 	const double seconds = smalti_now() - e->began;
-	char failed[64] = "";
+	char failed[64] = "", passed[320] = "";
 	if (result->failures)
 		snprintf(failed, sizeof(failed), "; %" PRId64 " failure%s", result->failures,
 			 smalti_plural(result->failures));
+	if (p->passed_over)
+		snprintf(passed, sizeof(passed), "; %" PRId64 " passed over, such as %s", p->passed_over,
+			 result->first_passed_over);
 	smalti_progress_print(&e->progress,
-			      "%" PRId64 " of %" PRId64 " items, %" PRId64 " now in %.1f s (%.3g/s)%s: %s",
+			      "%" PRId64 " of %" PRId64 " items, %" PRId64 " now in %.1f s (%.3g/s)%s%s: %s",
 			      p->done, p->items, p->made, seconds,
-			      seconds > 0 ? (double)p->made / seconds : 0, failed, e->options.output);
+			      seconds > 0 ? (double)p->made / seconds : 0, failed, passed, e->options.output);
 	smalti_device_lines(&e->progress, e->session);
 }
 

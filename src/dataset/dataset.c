@@ -20,11 +20,14 @@ struct smalti_dataset {
 	void *state;
 	char *image_root; /* the directory of images */
 	struct smalti_dataset_info info;
+	struct smalti_passed_over passed_members; /* of tars */
 	int64_t next;
 	struct smalti_dataset_place *places;
 	int64_t stride;
 	int64_t *repeated; /* indices of items whose key was there before, ascending */
 	int64_t repeated_count;
+	uint64_t *split; /* hashes of groups that are in more places than one, ascending */
+	int64_t split_count;
 	struct smalti_dataset_entry entry;
 	char key[SMALTI_KEY_BYTES + 1];
 	char *image; /* its path */
@@ -32,7 +35,7 @@ struct smalti_dataset {
 
 /* What one reading of the list gathers. */
 struct survey {
-	struct smalti_set keys;
+	struct smalti_set keys, groups;
 	XXH3_state_t *key_digest, *caption_digest;
 	int64_t good;
 	struct smalti_error first; /* why the first bad item is bad */
@@ -133,11 +136,25 @@ static struct smalti_dataset_digests take_digests(const struct smalti_dataset *d
 					       XXH3_64bits_digest(survey->caption_digest)};
 }
 
+/* Another part of a group that is over. */
+static int survey_group(struct smalti_dataset *d, struct survey *survey, struct smalti_error *error)
+{
+	const int added = d->entry.group ? smalti_set_add(&survey->groups, d->entry.group, error) : 1;
+	if (added != 0)
+		return added < 0 ? -1 : 0;
+	if (smalti_grow(&d->split, d->split_count, sizeof(*d->split), error) < 0)
+		return -1;
+	d->split[d->split_count++] = d->entry.group;
+	return 0;
+}
+
 static int survey_item(struct smalti_dataset *d, struct survey *survey, enum smalti_dataset_status status,
 		       struct smalti_error *why, struct smalti_error *error)
 {
 	XXH3_64bits_update(survey->key_digest, d->key, strlen(d->key) + 1);
 	digest_captions(d, survey->caption_digest);
+	if (survey_group(d, survey, error) < 0)
+		return -1;
 	if (status == SMALTI_DATASET_BAD) {
 		if (!survey->first.code)
 			survey->first = *why;
@@ -169,6 +186,23 @@ static int fail_empty(const struct smalti_dataset *d, struct smalti_error *error
 			   note[0] ? "; " : "", note);
 }
 
+/* What a directory passes over is in the source already. */
+static void describe_passed(struct smalti_dataset *d)
+{
+	struct smalti_dataset_source *s = &d->source;
+	const struct smalti_passed_over *members = &d->passed_members;
+	if (members->count > 0)
+		smalti_append(
+		    s->note, sizeof(s->note), "; ",
+		    "passed over %lld member%s, such as %s: an item's name ends at its first dot, and it has "
+		    "one image, and one caption of a key",
+		    (long long)members->count, members->count == 1 ? "" : "s", members->first);
+	smalti_pass_over(&s->passed, members->count, members->first);
+	d->info.note = s->note[0] ? s->note : NULL;
+	d->info.passed_over = s->passed.count;
+	d->info.first_passed_over = s->passed.first;
+}
+
 static int read_all(struct smalti_dataset *d, struct survey *survey, struct smalti_error *error)
 {
 	for (;; d->info.count++) {
@@ -179,11 +213,13 @@ static int read_all(struct smalti_dataset *d, struct survey *survey, struct smal
 		const enum smalti_dataset_status status = next_item(d, d->info.count, false, &why);
 		if (status == SMALTI_DATASET_FAILED)
 			return smalti_fail(error, why.code, "%s: %s", d->source.name, why.message);
+		smalti_pass_over(&d->passed_members, d->entry.passed.count, d->entry.passed.first);
 		if (status == SMALTI_DATASET_END)
 			break;
 		if (survey_item(d, survey, status, &why, error) < 0 || tell_share(d, error) < 0)
 			return -1;
 	}
+	describe_passed(d);
 	if (d->info.count > 0 && survey->good == 0)
 		return smalti_fail(error, survey->first.code,
 				   "%s: none of its %lld items can be read; the first: %s", d->source.name,
@@ -193,6 +229,12 @@ static int read_all(struct smalti_dataset *d, struct survey *survey, struct smal
 	d->info.digests = take_digests(d, survey);
 	d->next = d->info.count;
 	return 0;
+}
+
+static int by_hash(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
 }
 
 static int survey(struct smalti_dataset *d, struct smalti_error *error)
@@ -211,6 +253,9 @@ static int survey(struct smalti_dataset *d, struct smalti_error *error)
 	XXH3_freeState(survey.key_digest);
 	XXH3_freeState(survey.caption_digest);
 	smalti_set_free(&survey.keys);
+	smalti_set_free(&survey.groups);
+	if (d->split_count > 0)
+		qsort(d->split, (size_t)d->split_count, sizeof(*d->split), by_hash);
 	return status;
 }
 
@@ -250,6 +295,7 @@ static int copy_options(struct smalti_dataset *d, const struct smalti_dataset_op
 static int find_caption(struct smalti_dataset *d, struct smalti_error *error)
 {
 	int64_t good = 0;
+	char found[sizeof(d->entry.found)] = ""; /* in the first good one */
 	for (int64_t i = 0; i < CAPTION_ITEMS; i++) {
 		struct smalti_error why = SMALTI_NO_ERROR;
 		const enum smalti_dataset_status status = next_item(d, i, true, &why);
@@ -260,7 +306,8 @@ static int find_caption(struct smalti_dataset *d, struct smalti_error *error)
 		for (int k = 0; k < d->options.caption_count; k++)
 			if (status == SMALTI_DATASET_RECORD && d->entry.captions[k].text)
 				return k;
-		good += status == SMALTI_DATASET_RECORD;
+		if (status == SMALTI_DATASET_RECORD && good++ == 0)
+			memcpy(found, d->entry.found, sizeof(found));
 	}
 	if (good == 0)
 		return 0;
@@ -268,8 +315,8 @@ static int find_caption(struct smalti_dataset *d, struct smalti_error *error)
 			   "%s: no caption under " SMALTI_CAPTION_NAMES
 			   " in the first %lld of its items: name "
 			   "the key that captions are under with --caption-key, or give --vae for images "
-			   "alone",
-			   d->source.name, (long long)good);
+			   "alone%s%s",
+			   d->source.name, (long long)good, found[0] ? "; the first has " : "", found);
 }
 
 static void keep_caption(struct smalti_dataset_options *o, int kept)
@@ -315,7 +362,6 @@ static int open_dataset(struct smalti_dataset *d, const struct smalti_dataset_op
 	if (d->options.find_caption && settle_caption(d, error) < 0)
 		return -1;
 	d->info.name = d->source.name;
-	d->info.note = d->source.note[0] ? d->source.note : NULL;
 	d->info.captions = d->options.captions;
 	d->info.caption_count = d->options.caption_count;
 	d->state = d->format->open(&d->source, error);
@@ -345,6 +391,7 @@ void smalti_dataset_close(struct smalti_dataset *d)
 	free(d->image_root);
 	free(d->places);
 	free(d->repeated);
+	free(d->split);
 	free(d->image);
 	free(d);
 }
@@ -429,6 +476,11 @@ enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *d, struct 
 	d->next++;
 	if (status == SMALTI_DATASET_BAD || check_repeated(d, record->index, error) < 0)
 		return SMALTI_DATASET_BAD;
+	const uint64_t *group = &d->entry.group;
 	memcpy(record->captions, d->entry.captions, sizeof(record->captions));
+	smalti_dataset_show(d->entry.found);
+	record->found = d->entry.found[0] ? d->entry.found : NULL;
+	if (d->split_count > 0 && bsearch(group, d->split, (size_t)d->split_count, sizeof(*group), by_hash))
+		record->split = d->entry.stem;
 	return fill_image(d, record, error) < 0 ? SMALTI_DATASET_FAILED : SMALTI_DATASET_RECORD;
 }

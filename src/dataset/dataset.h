@@ -7,7 +7,7 @@
  * array of objects), JSON Lines, CSV or TSV with a header, a directory of images with captions beside them
  * (STEM.txt, STEM.json), or a webdataset: a tar, several of them, or a directory of them. Files may be
  * compressed by gzip. Memory does not grow with the number of items, but for 16 bytes an item in which equal
- * keys are found. */
+ * keys are found, and as many for the stems of a tar. */
 struct smalti_dataset;
 
 enum { SMALTI_DATASET_CAPTIONS_MAX = 8 };
@@ -59,6 +59,10 @@ struct smalti_record {
 			    its index in 9 digits. Valid UTF-8, never NULL, at most SMALTI_KEY_BYTES long */
 	struct smalti_caption_text captions[SMALTI_DATASET_CAPTIONS_MAX];
 	struct smalti_image_source image; /* path NULL: none was named */
+	/* For the reason of a caption or image that is missing: the names of what the item has, of a tar's
+	 * member or a JSON object; NULL where that is not known. */
+	const char *found;
+	const char *split; /* NULL, or the stem of members in a tar that are in more places than one */
 };
 
 enum { SMALTI_KEY_BYTES = 4096 };
@@ -86,9 +90,11 @@ struct smalti_dataset_digests {
 };
 
 struct smalti_dataset_info {
-	const char *name;            /* for messages */
-	const char *note;            /* NULL, or a line on what a directory has that is not read */
-	const char *const *captions; /* the keys of captions, as they were given or found */
+	const char *name;              /* for messages */
+	const char *note;              /* NULL, or a line on what is passed over: */
+	int64_t passed_over;           /* so many images and captions of a directory or tar, */
+	const char *first_passed_over; /* and the first one's name */
+	const char *const *captions;   /* the keys of captions, as they were given or found */
 	int caption_count;
 	int64_t count;
 	struct smalti_dataset_digests digests;

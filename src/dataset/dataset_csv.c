@@ -19,6 +19,7 @@ struct row {
 	struct span {
 		size_t start, length;
 	} wanted[WANTED];
+	bool nul; /* in the field that was scanned last */
 	const char *problem;
 };
 
@@ -43,6 +44,7 @@ static int scan_field(struct csv *s, struct row *row)
 {
 	struct smalti_byte_reader *reader = &s->text.reader;
 	const bool quoted = smalti_byte_peek(reader) == '"';
+	row->nul = false;
 	if (quoted) {
 		reader->next++;
 		scan_quoted(s, row);
@@ -53,9 +55,8 @@ static int scan_field(struct csv *s, struct row *row)
 			byte = smalti_byte_next(reader);
 		if (byte == s->separator || byte == '\n' || byte == EOF)
 			return byte;
-		if (byte == '\0')
-			row->problem = "a NUL byte";
-		else if (quoted)
+		row->nul |= byte == '\0';
+		if (quoted)
 			row->problem = "text behind a closing quote";
 		smalti_item_add(reader, byte);
 	}
@@ -95,8 +96,10 @@ static int scan_row(struct csv *s, struct row *row, bool names, struct smalti_er
 			smalti_append(s->names, sizeof(s->names), ", ", "%s", reader->item + span.start);
 		}
 		for (int i = 0; i < WANTED; i++)
-			if (s->column[i] == row->fields)
+			if (s->column[i] == row->fields) {
 				row->wanted[i] = (struct span){span.start, length};
+				row->problem = row->nul ? "a NUL byte" : row->problem;
+			}
 		row->fields++;
 	} while (end == s->separator);
 	s->text.line += end == '\n';

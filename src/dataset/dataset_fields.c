@@ -39,7 +39,7 @@ static void read_text(const struct object *object, const char *const *names, str
 	const cJSON *item = find(object->json, names, &name);
 	if (!item)
 		return;
-	const bool string = cJSON_IsString(item);
+	const bool string = cJSON_IsString(item) && !smalti_json_holds_nul(item);
 	if (string && !(object->mended && strstr(item->valuestring, replacement))) {
 		text->text = item->valuestring;
 		text->length = strlen(item->valuestring);
@@ -55,15 +55,21 @@ static void read_id(const struct object *object, struct smalti_caption_text *tex
 {
 	const char *name;
 	const cJSON *item = find(object->json, smalti_dataset_id_names, &name);
+	const char *digits = smalti_json_long_number(item);
 	int64_t number;
+	char found[64];
 	if (!cJSON_IsNumber(item)) {
 		read_text(object, smalti_dataset_id_names, text, problem);
+	} else if (digits && strspn(digits, "-0123456789") == strlen(digits)) {
+		text->length = strlen(digits);
+		text->text = digits;
 	} else if (smalti_json_int(object->json, name, SMALTI_JSON_REQUIRED, INT64_MIN, INT64_MAX, &number,
 				   NULL) == 0) {
 		text->length = (size_t)snprintf(problem, 256, "%lld", (long long)number);
 		text->text = problem;
 	} else {
-		snprintf(problem, 256, "id: expected a string or an integer, found %g", item->valuedouble);
+		snprintf(problem, 256, "id: expected a string or an integer, found %s",
+			 smalti_json_describe(item, found));
 		text->problem = problem;
 	}
 }
@@ -71,6 +77,9 @@ static void read_id(const struct object *object, struct smalti_caption_text *tex
 static void read_captions(const struct object *object, const struct smalti_dataset_options *options,
 			  struct smalti_dataset_entry *entry)
 {
+	const cJSON *item;
+	cJSON_ArrayForEach (item, object->json)
+		smalti_append(entry->found, sizeof(entry->found), ", ", "%s", item->string);
 	for (int i = 0; i < options->caption_count; i++) {
 		const char *const names[] = {options->captions[i], NULL};
 		if (!entry->captions[i].text && !entry->captions[i].problem)
@@ -84,7 +93,7 @@ static cJSON *parse_mended(const char *text, size_t length, struct smalti_error 
 	struct smalti_string string = {0};
 	if (smalti_string_copy(&string, text, length, error) < 0)
 		return NULL;
-	cJSON *json = smalti_json_parse(string.bytes, string.length, error);
+	cJSON *json = smalti_json_parse_data(string.bytes, string.length, error);
 	free(string.bytes);
 	return json;
 }
@@ -95,7 +104,7 @@ static int parse(const char *text, size_t length, struct smalti_dataset_entry *e
 	char found[64];
 	object->mended = !smalti_utf8_valid(text, length);
 	object->json = entry->object =
-	    object->mended ? parse_mended(text, length, error) : smalti_json_parse(text, length, error);
+	    object->mended ? parse_mended(text, length, error) : smalti_json_parse_data(text, length, error);
 	if (object->json && !cJSON_IsObject(object->json))
 		return smalti_fail(error, SMALTI_EFORMAT, "expected an object, found %s",
 				   smalti_json_describe(object->json, found));
@@ -161,10 +170,40 @@ static int find_extension(const char *name, const char *const *extensions)
 	return -1;
 }
 
+/* The other names of JPEG are those that browsers on Windows give. */
 bool smalti_dataset_is_image(const char *name)
 {
-	static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp", NULL};
+	static const char *const extensions[] = {".jpg",  ".jpeg", ".png", ".webp",  ".jpe",
+						 ".jfif", ".jif",  ".pjp", ".pjpeg", NULL};
 	return find_extension(name, extensions) >= 0;
+}
+
+bool smalti_dataset_begins_image(const char *start, size_t length)
+{
+	static const struct {
+		size_t offset, length;
+		const char *bytes;
+	} beginnings[] = {{0, 3, "\xff\xd8\xff"}, {0, 8, "\x89PNG\r\n\x1a\n"}, {8, 4, "WEBP"}};
+	for (size_t i = 0; i < COUNT_OF(beginnings); i++)
+		if (beginnings[i].offset + beginnings[i].length <= length &&
+		    memcmp(start + beginnings[i].offset, beginnings[i].bytes, beginnings[i].length) == 0)
+			return true;
+	return false;
+}
+
+void smalti_dataset_show(char *text)
+{
+	smalti_utf8_repair(text);
+	for (unsigned char *c = (unsigned char *)text; *c; c++)
+		if (*c < 0x20 || *c == 0x7f)
+			*c = '?';
+}
+
+void smalti_pass_over(struct smalti_passed_over *passed, int64_t count, const char *name)
+{
+	if (passed->count == 0 && count > 0)
+		smalti_dataset_show(strncpy(passed->first, name, sizeof(passed->first) - 1));
+	passed->count += count;
 }
 
 static size_t without(const char *name, size_t length, const char *ending)

@@ -34,6 +34,15 @@ struct smalti_dataset_tar_file {
 	int64_t first;        /* it begins there in the spool */
 };
 
+/* Images and captions that come to nothing. */
+struct smalti_passed_over {
+	int64_t count;
+	char first[256]; /* the name of one */
+};
+/* Makes a name of any bytes one that can be shown. */
+void smalti_dataset_show(char *text);
+void smalti_pass_over(struct smalti_passed_over *passed, int64_t count, const char *name);
+
 struct smalti_dataset_source {
 	const struct smalti_dataset_options *options; /* those of the captions and images */
 	char *name;                                   /* for messages */
@@ -45,7 +54,8 @@ struct smalti_dataset_source {
 	int64_t tar_count;
 	int64_t size;              /* where it ends in the file; of the directory's list, all tars */
 	struct smalti_spool spool; /* the standard input, or what was compressed */
-	char note[512];            /* what a directory has that is not read, or "" */
+	char note[1024];           /* what is passed over, or "" */
+	struct smalti_passed_over passed;
 };
 
 /* Expands braces, keeps the standard input, decompresses, lists a directory. */
@@ -81,6 +91,11 @@ struct smalti_dataset_entry {
 	struct smalti_caption_text captions[SMALTI_DATASET_CAPTIONS_MAX];
 	const char *file; /* NULL: the image is a file; else it lies in this one, here: */
 	int64_t offset, bytes;
+	char found[256]; /* the names of what there is of it, or "" */
+	uint64_t
+	    group; /* a hash of what its parts have in common where they have to be neighbours; 0: nothing */
+	const char *stem;                                    /* that, as a name */
+	struct smalti_passed_over passed;                    /* of it, or in front of it; also at the end */
 	char problems[2 + SMALTI_DATASET_CAPTIONS_MAX][256]; /* what their `problem` may point to */
 };
 
@@ -131,6 +146,9 @@ void smalti_dataset_forget(struct smalti_dataset_entry *entry);
  * behind; of all of it where it ends otherwise. */
 size_t smalti_dataset_stem(const char *name, const char *const *endings);
 extern const char *const smalti_dataset_tar_endings[];
+/* Whether a file that begins so holds an image that can be read; SMALTI_IMAGE_START bytes will do. */
+enum { SMALTI_IMAGE_START = 12 };
+bool smalti_dataset_begins_image(const char *start, size_t length);
 /* Whether a name ends like that of an image that is read, or of a tar. */
 bool smalti_dataset_is_image(const char *name);
 bool smalti_dataset_is_tar(const char *name);
@@ -167,6 +185,8 @@ struct smalti_walk_counts {
 	int64_t images, texts, tars;
 	int64_t captions;                   /* those texts that are no JSON */
 	int64_t unread[SMALTI_WALK_UNREAD]; /* images of formats that are not read, by their extension */
+	int64_t misnamed;                   /* images that can be read, under other names */
+	struct smalti_passed_over passed;   /* both, and the tars where they are passed over */
 };
 
 /* Images, tars, and, if images are not asked for, captions without one, whose path is without the

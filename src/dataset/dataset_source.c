@@ -171,6 +171,9 @@ int smalti_dataset_source_list(struct smalti_dataset_source *s, struct smalti_er
 		return -1;
 	s->size = ftello(s->list);
 	smalti_walk_note(&counts, s->note, sizeof(s->note));
+	s->passed = counts.passed;
+	if (!smalti_walk_is_of_tars(&counts))
+		smalti_pass_over(&s->passed, counts.tars, "*.tar");
 	return smalti_walk_is_of_tars(&counts) ? list_tars(s, counts.tars, error) : 0;
 }
 

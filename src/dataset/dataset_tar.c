@@ -3,15 +3,20 @@
 #include "base/byte_reader.h"
 #include "dataset/dataset_format.h"
 
+#include <xxhash.h>
+
 /* A webdataset: members that follow each other and have the same name up to the first dot are an item. */
 struct tar {
 	const struct smalti_dataset_options *options;
+	const char *source; /* its name for messages */
 	const char *path;
 	int file;
 	int64_t first, size, at; /* where the tar begins and ends; the next member's place */
 	bool ended;
 	char name[SMALTI_TAR_NAME_BYTES + 1]; /* of the image, or the item's stem */
-	struct smalti_tar_member member;      /* that was read last */
+	char stem[SMALTI_TAR_NAME_BYTES + 1];
+	struct smalti_dataset_entry *entry; /* that is filled */
+	struct smalti_tar_member member;    /* that was read last */
 };
 
 struct part {
@@ -29,6 +34,7 @@ struct group {
 	int rank; /* of the image */
 	char image_name[SMALTI_TAR_NAME_BYTES + 1];
 	struct part image, json, captions[SMALTI_DATASET_CAPTIONS_MAX];
+	char found[256]; /* the members' extensions */
 };
 
 static const char *base_of(const char *name)
@@ -73,24 +79,56 @@ static struct part *part_of(const struct tar *s, struct group *group, int rank)
 	return strcmp(extension, ".json") == 0 ? &group->json : NULL;
 }
 
+/* Whether a member that is no part of an item looks as if it should be. */
+static bool is_missed(const struct tar *s)
+{
+	char start[SMALTI_IMAGE_START];
+	const struct smalti_dataset_options *o = s->options;
+	const char *dot = strrchr(base_of(s->member.name), '.');
+	const bool text = dot && (smalti_dataset_caption_of(o, dot + 1) >= 0 || strcmp(dot, ".json") == 0);
+	if (text || !o->images || s->member.bytes < SMALTI_IMAGE_START)
+		return text && o->caption_count > 0;
+	return smalti_tar_read(s->file, s->member.offset, sizeof(start), start, NULL) == 0 &&
+	       smalti_dataset_begins_image(start, sizeof(start));
+}
+
+static void pass_over(const struct tar *s, const char *name)
+{
+	char text[SMALTI_TAR_NAME_BYTES + 1];
+	snprintf(text, sizeof(text), "%.200s of %s", name, s->source);
+	smalti_pass_over(&s->entry->passed, 1, text);
+}
+
+/* Of several images of an item the one with the best name is taken, else the first. */
+static void take_image(const struct tar *s, struct group *group, int rank, struct part found)
+{
+	const bool better = !group->image.there || rank > group->rank;
+	if (group->image.there && s->options->images)
+		pass_over(s, better ? group->image_name : s->member.name);
+	if (!better)
+		return;
+	group->image = found;
+	group->rank = rank;
+	memcpy(group->image_name, s->member.name, sizeof(group->image_name));
+}
+
 /* False if the member is there already: another item begins, with a key that was there before. */
 static bool take_member(const struct tar *s, struct group *group)
 {
 	const int rank = rank_of_image(s->member.name);
 	struct part *part = part_of(s, group, rank);
 	const struct part found = {true, s->member.offset, s->member.bytes};
-	if (part == &group->image) {
-		if (part->there && strcmp(group->image_name, s->member.name) == 0)
-			return false;
-		if (part->there && rank <= group->rank) /* of several the best name, else the first */
-			return true;
-		group->rank = rank;
-		memcpy(group->image_name, s->member.name, sizeof(group->image_name));
-	} else if (part && part->there) {
+	const bool image = part == &group->image;
+	if (part && part->there && (!image || strcmp(group->image_name, s->member.name) == 0))
 		return false;
-	}
-	if (part)
+	const char *extension = s->member.name + stem_length(s->member.name);
+	smalti_append(group->found, sizeof(group->found), ", ", "%s", *extension ? extension + 1 : "");
+	if (image)
+		take_image(s, group, rank, found);
+	else if (part)
 		*part = found;
+	else if (is_missed(s))
+		pass_over(s, s->member.name);
 	return true;
 }
 
@@ -182,6 +220,12 @@ static void describe(struct tar *s, const struct group *group, struct smalti_dat
 		entry->path = key;
 	else
 		entry->id = key;
+	memcpy(s->stem, group->stem, strlen(group->stem) + 1);
+	memcpy(entry->found, group->found, sizeof(entry->found));
+	entry->stem = s->stem;
+	entry->group =
+	    XXH3_64bits_withSeed(s->stem, strlen(s->stem), XXH3_64bits(s->source, strlen(s->source)));
+	smalti_dataset_show(s->stem);
 	entry->file = image ? s->path : NULL;
 	entry->offset = group->image.offset;
 	entry->bytes = group->image.bytes;
@@ -193,8 +237,10 @@ static enum smalti_dataset_status next_group(void *state, bool texts, struct sma
 	struct tar *s = state;
 	struct group group;
 	int status;
+	s->entry = entry;
 	do {
 		group.any = false;
+		group.found[0] = '\0';
 		group.rank = NO_IMAGE;
 		group.stem[0] = '\0';
 		group.image = group.json = (struct part){0};
@@ -217,6 +263,7 @@ static void *open_tar(const struct smalti_dataset_source *source, struct smalti_
 	if (!s)
 		return NULL;
 	s->options = source->options;
+	s->source = source->name;
 	s->path = source->path;
 	s->file = source->file;
 	s->first = s->at = source->first;

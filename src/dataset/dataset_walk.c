@@ -22,7 +22,7 @@ struct walk {
 /* The names in one directory, in their order; the type of each is DT_DIR or DT_REG. */
 struct names {
 	struct dirent **entries;
-	int count;
+	int count, directory;
 };
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -46,6 +46,7 @@ static unsigned char type_of(int directory, const struct dirent *entry)
 
 static int read_names(int directory, const char *path, struct names *names, struct smalti_error *error)
 {
+	names->directory = directory;
 	names->count = scandirat(directory, ".", &names->entries, is_shown, by_name);
 	for (int i = 0; i < names->count; i++)
 		names->entries[i]->d_type = type_of(directory, names->entries[i]);
@@ -115,8 +116,30 @@ static int put(struct walk *w, int kind, const char *path, size_t length, struct
 	return 0;
 }
 
+static bool holds_image(const struct names *names, const char *name)
+{
+	char start[SMALTI_IMAGE_START];
+	SCOPED(close) const int file = openat(names->directory, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	return file >= 0 && read(file, start, sizeof(start)) == (ssize_t)sizeof(start) &&
+	       smalti_dataset_begins_image(start, sizeof(start));
+}
+
+/* What is no image by its name may yet be one. */
+static void count_unread(struct walk *w, const struct names *names, int index, const char *below)
+{
+	const char *name = names->entries[index]->d_name;
+	const int unread = smalti_dataset_unread_image(name);
+	const bool misnamed = unread < 0 && rank_of_text(w, name) < 0 && holds_image(names, name);
+	char path[SMALTI_KEY_BYTES];
+	if (unread >= 0)
+		w->counts->unread[unread]++;
+	w->counts->misnamed += misnamed;
+	snprintf(path, sizeof(path), "%s%s", below, name);
+	smalti_pass_over(&w->counts->passed, unread >= 0 || misnamed, path);
+}
+
 /* What to do with a name: DIRECTORY, what the list calls it, or 0. */
-static int count_name(struct walk *w, const struct names *names, int index)
+static int count_name(struct walk *w, const struct names *names, int index, const char *below)
 {
 	struct smalti_walk_counts *counts = w->counts;
 	const char *name = names->entries[index]->d_name;
@@ -131,8 +154,7 @@ static int count_name(struct walk *w, const struct names *names, int index)
 		return SMALTI_WALK_TAR;
 	}
 	if (w->options->images) {
-		const int unread = smalti_dataset_unread_image(name);
-		counts->unread[unread < 0 ? 0 : unread] += unread >= 0;
+		count_unread(w, names, index, below);
 		return 0;
 	}
 	if (!is_lone_text(w, names, index))
@@ -151,7 +173,7 @@ static int walk_names(struct walk *w, const char *below, const struct names *nam
 	int status = 0;
 	for (int i = 0; i < names->count && status == 0; i++) {
 		const char *name = names->entries[i]->d_name;
-		const int kind = count_name(w, names, i);
+		const int kind = count_name(w, names, i, below);
 		if (!kind)
 			continue;
 		SCOPED(free)
@@ -215,12 +237,14 @@ void smalti_walk_note(const struct smalti_walk_counts *counts, char *note, size_
 	char list[256] = "";
 	for (int i = 0; i < SMALTI_WALK_UNREAD && smalti_dataset_unread_extensions[i]; i++)
 		add_count(list, sizeof(list), counts->unread[i], smalti_dataset_unread_extensions[i]);
+	add_count(list, sizeof(list), counts->misnamed, "of other names");
 	if (!smalti_walk_is_of_tars(counts))
 		add_count(list, sizeof(list), counts->tars, ".tar");
 	note[0] = '\0';
 	if (list[0])
-		snprintf(note, size,
-			 "passed over %s: images are read from .jpg, .jpeg, .png and .webp, or from tars "
-			 "alone",
-			 list);
+		snprintf(
+		    note, size,
+		    "passed over %s, such as %s: images are read from .jpg, .jpeg, .png and .webp, or from "
+		    "tars alone",
+		    list, counts->passed.count ? counts->passed.first : "*.tar");
 }

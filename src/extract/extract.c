@@ -293,6 +293,7 @@ static int open_run(struct run *run, struct smalti_error *error)
 	    .fit = o->fit == SMALTI_FITTING_STRETCH ? SMALTI_FIT_STRETCH : SMALTI_FIT_COVER,
 	    .stored_orientation = o->stored_orientation};
 	run->progress.note = smalti_dataset_info(run->parts.dataset)->note;
+	run->progress.passed_over = smalti_dataset_info(run->parts.dataset)->passed_over;
 	run->progress.unused = run->parts.unused.code ? run->parts.unused.message : NULL;
 	resolve_range(run);
 	run->shard_items = smalti_shard_items(&run->parts, &run->within, error);
@@ -365,6 +366,9 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 	result->progress.read_bytes = smalti_rate_bytes(&run.reads);
 	result->progress.written_bytes = smalti_rate_bytes(&run.writes);
 	result->progress.note = result->progress.unused = NULL; /* they were the data set's and the model's */
+	if (result->progress.passed_over)
+		snprintf(result->first_passed_over, sizeof(result->first_passed_over), "%s",
+			 smalti_dataset_info(run.parts.dataset)->first_passed_over);
 	smalti_store_close(run.store);
 	smalti_extract_parts_close(&run.parts);
 	pthread_mutex_destroy(&run.locked.mutex);

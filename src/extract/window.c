@@ -91,6 +91,23 @@ static bool is_full(const struct reading *load)
 	       load->file_bytes >= FILE_BYTES_MAX || load->latent_bytes >= LATENT_BYTES_MAX;
 }
 
+/* Why a part of the item is not there: `what`, and what `remedy` there is, or what is known of the cause. */
+static int fail_missing(struct smalti_extract_item *item, const struct smalti_record *record,
+			const char *stage, const char *what, const char *remedy, struct smalti_error *error)
+{
+	SCOPED(free)
+	char *reason =
+	    record->split
+		? smalti_format(error,
+				"%s; %s.* is in several places of the tar: pack it with tar --sort=name",
+				what, record->split)
+		: smalti_format(error, "%s%s%s%s", what, remedy, record->found ? "; found: " : "",
+				record->found ? record->found : "");
+	if (reason)
+		smalti_item_fail(item, stage, reason);
+	return reason ? 0 : -1;
+}
+
 /* The caption's tokens, or why there are none. */
 static int tokenize(const struct smalti_extract_parts *parts, const struct smalti_record *record, int number,
 		    struct smalti_extract_item *item, struct smalti_error *error)
@@ -99,16 +116,16 @@ static int tokenize(const struct smalti_extract_parts *parts, const struct smalt
 	struct smalti_features_text *text = &item->row.texts[number];
 	int32_t *ids = NULL;
 	struct smalti_error refused = SMALTI_NO_ERROR;
+	if (caption->problem) {
+		smalti_item_fail(item, "caption", caption->problem);
+		return 0;
+	}
 	if (!caption->text) {
 		SCOPED(free)
-		char *reason =
-		    caption->problem
-			? smalti_format(error, "%s", caption->problem)
-			: smalti_format(error, "no caption under \"%s\"; --caption-key names another key",
-					parts->options.captions[number]);
-		if (reason)
-			smalti_item_fail(item, "caption", reason);
-		return reason ? 0 : -1;
+		char *what = smalti_format(error, "no caption under \"%s\"", parts->options.captions[number]);
+		return what ? fail_missing(item, record, "caption", what, "; --caption-key names another key",
+					   error)
+			    : -1;
 	}
 	if (!smalti_utf8_valid(caption->text, caption->length)) {
 		smalti_item_fail(item, "tokens", "the caption is not valid UTF-8");
@@ -146,10 +163,8 @@ static int read_parts(struct reading *reading, const struct smalti_record *recor
 	}
 	if (!parts->vae || !reading->fetcher)
 		return 0;
-	if (!item->path) {
-		smalti_item_fail(item, "picture", "the list names no image");
-		return 0;
-	}
+	if (!item->path)
+		return fail_missing(item, record, "picture", "the list names no image", "", error);
 	reading->file_bytes += file_bytes(item);
 	reading->latent_bytes += latent_bytes(parts);
 	reading->images++;

@@ -2,6 +2,8 @@
 #include "base/file.h"
 #include "image/image_decoder.h"
 
+#include <ctype.h>
+
 enum { SIGNATURE_BYTES = 12 };
 
 /* How files begin; those without a decoder are known by name only. */
@@ -210,6 +212,24 @@ int smalti_exif_orientation(const uint8_t *bytes, int64_t size)
 			continue;
 		const int64_t value = get(&tiff, entry + 8, 2);
 		return get(&tiff, entry + 2, 2) == TYPE_SHORT && value <= 8 ? (int)value : 0;
+	}
+	return 0;
+}
+
+int smalti_xmp_orientation(const uint8_t *bytes, int64_t size)
+{
+	static const char name[] = "tiff:Orientation";
+	const int64_t length = (int64_t)sizeof(name) - 1;
+	for (int64_t at = 0; at + length + 2 < size; at++) {
+		const uint8_t *found = memmem(bytes + at, (size_t)(size - at), name, (size_t)length);
+		if (!found)
+			return 0;
+		at = found - bytes;
+		const char *value = (const char *)found + length;
+		const int64_t left = size - at - length;
+		const int64_t sign = left > 2 && memcmp(value, "=\"", 2) == 0 ? 2 : left > 1 && *value == '>';
+		if (sign > 0 && isdigit((unsigned char)value[sign]))
+			return value[sign] >= '1' && value[sign] <= '8' ? value[sign] - '0' : 0;
 	}
 	return 0;
 }

@@ -17,7 +17,8 @@ struct decoder {
 	jmp_buf jump;
 	struct smalti_image_reader *image;
 	bool header_read, started;
-	uint8_t *cmyk; /* a row */
+	int xmp_orientation; /* that counts where EXIF has none */
+	uint8_t *cmyk;       /* a row */
 	struct smalti_error cause;
 	uint8_t marker[MARKER_BYTES];
 };
@@ -72,11 +73,20 @@ static _Noreturn void on_error(j_common_ptr jpeg)
 	give_up(jpeg->client_data, code_of(jpeg->err->msg_code), text);
 }
 
+/* Bytes in front of a marker are no pixels' before the first scan, and behind the last row. */
+static bool are_rows_beside(const struct jpeg_decompress_struct *jpeg)
+{
+	return jpeg->input_scan_number == 0 ||
+	       (jpeg->output_height > 0 && jpeg->output_scanline == jpeg->output_height);
+}
+
 /* Warnings (level -1) mean that pixels are guessed, but for those about what is not used here. */
 static void on_message(j_common_ptr jpeg, int level)
 {
+	const struct decoder *self = jpeg->client_data;
 	const int code = jpeg->err->msg_code;
-	if (level < 0 && code != JWRN_ADOBE_XFORM && code != JWRN_JFIF_MAJOR)
+	if (level < 0 && code != JWRN_ADOBE_XFORM && code != JWRN_JFIF_MAJOR &&
+	    !(code == JWRN_EXTRANEOUS_DATA && are_rows_beside(&self->jpeg)))
 		on_error(jpeg);
 }
 
@@ -96,6 +106,8 @@ static int next_byte(j_decompress_ptr jpeg)
 	return *source->next_input_byte++;
 }
 
+static const char xmp_prefix[] = "http://ns.adobe.com/xap/1.0/"; /* with the NUL */
+
 static boolean on_app1(j_decompress_ptr jpeg)
 {
 	struct decoder *self = jpeg->client_data;
@@ -105,7 +117,10 @@ static boolean on_app1(j_decompress_ptr jpeg)
 		ERREXIT(jpeg, JERR_BAD_LENGTH);
 	for (int i = 0; i < length; i++)
 		self->marker[i] = (uint8_t)next_byte(jpeg);
-	if (!self->image->info.orientation)
+	const int xmp = (int)sizeof(xmp_prefix);
+	if (length >= xmp && memcmp(self->marker, xmp_prefix, sizeof(xmp_prefix)) == 0)
+		self->xmp_orientation = smalti_xmp_orientation(self->marker + xmp, length - xmp);
+	else if (!self->image->info.orientation)
 		self->image->info.orientation = smalti_exif_orientation(self->marker, length);
 	return TRUE;
 }
@@ -129,6 +144,8 @@ static int read_header(struct decoder *self, struct smalti_error *error)
 		jpeg_mem_src(jpeg, source->data, (unsigned long)source->left);
 	jpeg_set_marker_processor(jpeg, JPEG_APP0 + 1, on_app1);
 	jpeg_read_header(jpeg, TRUE);
+	if (!self->image->info.orientation)
+		self->image->info.orientation = self->xmp_orientation;
 	return 0;
 }
 

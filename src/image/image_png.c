@@ -11,23 +11,37 @@ struct decoder {
 	png_bytep *pointers; /* to its rows */
 };
 
-/* Chunks that are not used are neither inflated nor kept: only eXIf is. Without tRNS there is no transparency
- * but that of alpha channels. */
+/* Chunks that are not used are neither inflated nor kept: only eXIf is, and iTXt, as it is. Without tRNS
+ * there is no transparency but that of alpha channels. */
 static void ignore_chunks(png_structp png)
 {
 	png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
 	png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, (png_const_bytep) "tRNS", 1);
 	png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_AS_DEFAULT, (png_const_bytep) "eXIf", 1);
+	png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_ALWAYS, (png_const_bytep) "iTXt", 1);
 	png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+}
+
+/* In a text that is not compressed, as XMP's specification has it. */
+static int find_xmp_orientation(const struct smalti_png_reader *reader)
+{
+	static const char key[] = "XML:com.adobe.xmp\0"; /* the second NUL: not compressed */
+	png_unknown_chunkp chunks = NULL;
+	const int count = png_get_unknown_chunks(reader->png, reader->info, &chunks);
+	for (int i = 0; i < count; i++)
+		if (chunks[i].size > sizeof(key) && memcmp(chunks[i].data, key, sizeof(key)) == 0)
+			return smalti_xmp_orientation(chunks[i].data, (int64_t)chunks[i].size);
+	return 0;
 }
 
 static int find_orientation(const struct smalti_png_reader *reader)
 {
 	png_uint_32 length = 0;
 	png_bytep exif = NULL;
-	if (!png_get_eXIf_1(reader->png, reader->info, &length, &exif))
-		return 0;
-	return smalti_exif_orientation(exif, length);
+	int orientation = 0;
+	if (png_get_eXIf_1(reader->png, reader->info, &length, &exif))
+		orientation = smalti_exif_orientation(exif, length);
+	return orientation ? orientation : find_xmp_orientation(reader);
 }
 
 /* As Pillow does: see image.h. */

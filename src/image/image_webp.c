@@ -52,16 +52,16 @@ static uint64_t read_length(const uint8_t *at)
 	return (uint64_t)at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 | (uint64_t)at[3] << 24;
 }
 
-/* The first chunk of the container that is EXIF. */
-static int find_orientation(const struct decoder *self)
+/* The first chunk of the container of that name, by what reads its orientation. */
+static int find_orientation(const struct decoder *self, const char *name,
+			    int (*orientation)(const uint8_t *bytes, int64_t size))
 {
 	const uint8_t *file = self->file;
 	for (uint64_t at = CONTAINER_BYTES; at + CHUNK_BYTES <= self->file_bytes;) {
 		const uint64_t length = read_length(file + at + 4);
 		const uint64_t left = self->file_bytes - at - CHUNK_BYTES;
-		if (memcmp(file + at, "EXIF", 4) == 0)
-			return smalti_exif_orientation(file + at + CHUNK_BYTES,
-						       (int64_t)(length < left ? length : left));
+		if (memcmp(file + at, name, 4) == 0)
+			return orientation(file + at + CHUNK_BYTES, (int64_t)(length < left ? length : left));
 		at += CHUNK_BYTES + length + length % 2;
 	}
 	return 0;
@@ -82,7 +82,9 @@ static int open_webp(struct smalti_image_reader *image, struct smalti_error *err
 				   image->path);
 	if (smalti_image_admit(image, features.width, features.height, error))
 		return -1;
-	image->info.orientation = find_orientation(self);
+	image->info.orientation = find_orientation(self, "EXIF", smalti_exif_orientation);
+	if (!image->info.orientation)
+		image->info.orientation = find_orientation(self, "XMP ", smalti_xmp_orientation);
 	return smalti_image_hold(image, "a WebP",
 				 (int64_t)features.width * features.height * PIXEL_BYTES + image->file_bytes,
 				 error);

@@ -59,7 +59,8 @@ static int find_paths(char *paths[PATHS], const struct smalti_model_options *o, 
 static int open_transformer(struct smalti_model *model, char *const *paths, const char *variant,
 			    struct smalti_error *error)
 {
-	if (smalti_transformer_config_read(paths[TRANSFORMER_FILE], &model->transformer, error) < 0)
+	if (smalti_component_check(paths[TRANSFORMER], error) < 0 ||
+	    smalti_transformer_config_read(paths[TRANSFORMER_FILE], &model->transformer, error) < 0)
 		return -1;
 	model->dit_checkpoint =
 	    smalti_checkpoint_open(paths[TRANSFORMER], SMALTI_STEM_DIFFUSERS, variant, error);
@@ -136,9 +137,13 @@ static int open_parts(struct smalti_model *model, char *const *paths, const stru
 	    smalti_model_index_read(paths[INDEX], &index, error) < 0)
 		return -1;
 	model->text.max_tokens = smalti_pipeline_tokens(index.pipeline);
+	/* A scheduler's directory that was given has the file for itself; else diffusers goes by the index.
+	 */
+	const char *class = !o->scheduler && index.scheduler[0] ? index.scheduler : NULL;
 	model->scheduler_path = smalti_format(error, "%s", paths[SCHEDULER_FILE]);
-	if (!model->scheduler_path ||
-	    smalti_scheduler_config_read(paths[SCHEDULER_FILE], &model->scheduler, error) < 0)
+	if (!model->scheduler_path || smalti_component_check(paths[SCHEDULER], error) < 0 ||
+	    smalti_scheduler_config_read(paths[SCHEDULER_FILE], class, &model->scheduler,
+					 &model->no_scheduler, error) < 0)
 		return -1;
 	if (smalti_prompt_encoder_open(&model->text, model->task_group, paths[TOKENIZER], paths[TEXT_ENCODER],
 				       o->variant, smalti_precision_dtype(o->precision), error) < 0 ||
@@ -228,7 +233,7 @@ void smalti_model_info(const struct smalti_model *model, struct smalti_model_inf
 	info->max_tokens = model->text.max_tokens;
 	info->latent_channels = denoiser->in_channels;
 	info->latent_pixels = factor;
-	info->scheduler = smalti_sampler_name_of(&model->scheduler);
+	info->scheduler = model->no_scheduler.code ? NULL : smalti_sampler_name_of(&model->scheduler);
 	info->digest = model->digest;
 	info->unused = model->unused.code ? model->unused.message : NULL;
 	info->weight_bytes = smalti_weights_bytes(model->text.model->weights) +

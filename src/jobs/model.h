@@ -24,7 +24,8 @@ struct smalti_model {
 	char *words;          /* that it was trained on; NULL: not known */
 	char *scheduler_path;
 	struct smalti_scheduler_config scheduler;
-	struct smalti_error unused; /* says which tensors are not used, if any: no failure */
+	struct smalti_error no_scheduler; /* why that one cannot be run, if so: another has to be asked for */
+	struct smalti_error unused;       /* says which tensors are not used, if any: no failure */
 	char digest[SMALTI_DIGEST_LENGTH + 1];
 };
 

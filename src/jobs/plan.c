@@ -39,6 +39,13 @@ static struct smalti_sampler *sampler_for(const struct smalti_model *model,
 							     error) < 0)
 			return NULL;
 		config.karras_sigmas |= name->karras;
+	} else if (model->no_scheduler.code) {
+		smalti_fail(
+		    error, model->no_scheduler.code,
+		    "%s; ask for another one, for instance \"dpm++\": --scheduler, or \"scheduler\" of a "
+		    "request",
+		    model->no_scheduler.message);
+		return NULL;
 	}
 	return smalti_sampler_new(&config, request->steps, error);
 }
@@ -186,6 +193,13 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 		return -1;
 	estimate_bytes(plan, model);
 	return 0;
+}
+
+void smalti_plan_latents(const struct smalti_plan *plan, int64_t shape[3])
+{
+	shape[0] = plan->model->denoiser->in_channels;
+	shape[1] = plan->latent_height;
+	shape[2] = plan->latent_width;
 }
 
 struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,

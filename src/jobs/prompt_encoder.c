@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/prompt_encoder.h"
+#include "checkpoint/pipeline_directory.h"
 #include "jobs/model.h"
 #include "text/cleaning.h"
 
@@ -8,7 +9,10 @@ int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct sma
 			       enum smalti_dtype compute, struct smalti_error *error)
 {
 	SCOPED(free) char *path = smalti_format(error, "%s/config.json", directory);
-	const int status = path ? smalti_t5_config_read(path, &encoder->config, error) : -1;
+	const int status = path && smalti_component_check(directory, error) == 0 &&
+				   smalti_component_check(tokenizer, error) == 0
+			       ? smalti_t5_config_read(path, &encoder->config, error)
+			       : -1;
 	if (status < 0)
 		return -1;
 	encoder->cleaner = smalti_cleaner_new(error);

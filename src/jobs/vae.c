@@ -16,7 +16,9 @@ struct smalti_checkpoint *smalti_vae_read(const char *directory, const char *var
 					  struct smalti_vae_config *config, struct smalti_error *error)
 {
 	SCOPED(free) char *path = smalti_format(error, "%s/config.json", directory);
-	const int status = path ? smalti_vae_config_read(path, config, error) : -1;
+	const int status = path && smalti_component_check(directory, error) == 0
+			       ? smalti_vae_config_read(path, config, error)
+			       : -1;
 	return status < 0 ? NULL : smalti_checkpoint_open(directory, SMALTI_STEM_DIFFUSERS, variant, error);
 }
 

@@ -41,7 +41,9 @@ static int check_alone(struct smalti_error *error)
 {
 	if (!is_open)
 		return 0;
-	return smalti_fail(error, SMALTI_EINVAL, "a session is open already: StarPU allows one per process");
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "a session is open already: StarPU allows one per process; "
+			   "use that one, or close it");
 }
 
 static int check_options(const struct smalti_session_options *options, const struct smalti_machine_cpus *cpus,

@@ -3,19 +3,21 @@
 #include "base/parse.h"
 #include "text/prompts.h"
 
+#include <math.h>
+
 #define CONFIG struct smalti_prompt_line
 
 /* All but "seed". */
 static const struct smalti_field fields[] = {
     {FIELD_TEXT("prompt", REQUIRED, prompt)},
-    {FIELD_TEXT("negative_prompt", NULLABLE, negative)},
+    {FIELD_TEXT("negative_prompt", OPTIONAL, negative)},
     {FIELD_INT("width", OPTIONAL, width, 16, 1000000000)},
     {FIELD_INT("height", OPTIONAL, height, 16, 1000000000)},
     {FIELD_INT("num_inference_steps", OPTIONAL, steps, 1, 1000)},
     {FIELD_DOUBLE("guidance_scale", OPTIONAL, guidance, 0, 1000)},
-    {FIELD_TEXT("id", NULLABLE, id)},
+    {FIELD_TEXT("id", OPTIONAL, id)},
     {FIELD_INT("num_images_per_prompt", OPTIONAL, images, 1, 1000000)},
-    {FIELD_TEXT("scheduler", NULLABLE, scheduler)},
+    {FIELD_TEXT("scheduler", OPTIONAL, scheduler)},
     {FIELD_BOOL("use_resolution_binning", OPTIONAL, binning)},
 };
 enum { FIELDS = COUNT_OF(fields) };
@@ -45,64 +47,55 @@ static int check_keys(const cJSON *object, const struct smalti_prompt_fields *mo
 	return 0;
 }
 
-/* The text behind the colon of the index-th member of an object that is valid JSON. */
-static const char *member_text(const char *text, int index)
+/* Whether it is an integer that a double holds exactly, as 3 or 3.0. */
+static bool is_whole(const cJSON *item)
 {
-	int depth = 0;
-	bool quoted = false;
-	for (;; text++) {
-		if (quoted && *text == '\\')
-			text++;
-		else if (*text == '"')
-			quoted = !quoted;
-		else if (quoted)
-			continue;
-		else if (*text == ':' && depth == 1 && index-- == 0)
-			return text + 1;
-		else
-			depth += (*text == '{' || *text == '[') - (*text == '}' || *text == ']');
-	}
+	const double value = item->valuedouble;
+	return cJSON_IsNumber(item) && fabs(value) <= 0x1p53 && trunc(value) == value;
 }
 
-/* cJSON keeps numbers as doubles, which hold no seed past 2^53: the digits are read from the line. */
-static int read_seed(const cJSON *object, const char *text, struct smalti_prompt_line *line,
-		     struct smalti_error *error)
+/* cJSON keeps numbers as doubles, which hold no seed past 2^53. */
+static int read_seed(const cJSON *object, struct smalti_prompt_line *line, struct smalti_error *error)
 {
-	int index = 0;
-	const cJSON *item;
-	cJSON_ArrayForEach (item, object) {
-		if (strcmp(item->string, "seed") == 0)
-			break;
-		index++;
-	}
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, "seed");
+	const char *digits = smalti_json_long_number(item);
+	char found[64];
 	if (!item)
 		return 0;
-	char found[64];
-	const char *words = smalti_json_describe(item, found);
-	if (cJSON_IsNumber(item)) {
-		words = found;
-		const char *number = member_text(text, index);
-		number += strspn(number, " \t\r\n");
-		size_t length = strspn(number, "0123456789+-.eE");
-		snprintf(found, sizeof(found), "%.*s%s", (int)(length < 40 ? length : 40), number,
-			 length < 40 ? "" : "...");
-		line->has_seed = smalti_parse_seed(found, &line->seed, NULL) == 0;
+	if (digits)
+		line->has_seed = smalti_parse_seed(digits, &line->seed, NULL) == 0;
+	else if (is_whole(item)) {
+		line->seed = (uint64_t)(int64_t)item->valuedouble;
+		line->has_seed = true;
 	}
 	if (!line->has_seed)
 		return smalti_fail(error, SMALTI_EFORMAT,
-				   "\"seed\" should be an integer from -2^63 to 2^64-1, found %s", words);
+				   "\"seed\" should be an integer from -2^63 to 2^64-1, found %s",
+				   smalti_json_describe(item, found));
 	return 0;
 }
 
-static int read_object(const cJSON *object, const char *text, struct smalti_prompt_line *line,
+/* In tables that were made by programs null stands for what was not given. */
+static void drop_nulls(cJSON *object)
+{
+	for (cJSON *item = object->child, *next; item; item = next) {
+		next = item->next;
+		if (cJSON_IsNull(item) && !smalti_json_is_nan(item))
+			cJSON_Delete(cJSON_DetachItemViaPointer(object, item));
+	}
+}
+
+static int read_object(cJSON *object, struct smalti_prompt_line *line,
 		       const struct smalti_prompt_fields *more, struct smalti_error *error)
 {
 	char found[64];
 	if (!cJSON_IsObject(object))
 		return smalti_fail(error, SMALTI_EFORMAT, "expected an object, found %s",
 				   smalti_json_describe(object, found));
-	if (check_keys(object, more, error) || smalti_fields_read(object, fields, FIELDS, line, error) ||
-	    read_seed(object, text, line, error) ||
+	if (check_keys(object, more, error))
+		return -1;
+	drop_nulls(object);
+	if (smalti_fields_read(object, fields, FIELDS, line, error) || read_seed(object, line, error) ||
 	    (more && smalti_fields_read(object, more->fields, more->count, more->values, error)))
 		return -1;
 	line->has_guidance = cJSON_GetObjectItemCaseSensitive(object, "guidance_scale");
@@ -116,5 +109,5 @@ int smalti_prompt_parse_json(const char *text, size_t length, struct smalti_prom
 	SCOPED(cJSON_Delete) cJSON *object = smalti_json_parse(text, length, error);
 	if (!object)
 		return -1;
-	return read_object(object, text, line, more, error);
+	return read_object(object, line, more, error);
 }

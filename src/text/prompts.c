@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <poll.h>
 
-enum format { UNKNOWN, TEXT, JSON_LINES };
+#define BLANKS " \t\r\v\f"
+
+enum format { UNKNOWN, TEXT, JSON_LINES, JSON_ARRAY };
 
 struct smalti_prompts {
 	char *path;
@@ -69,7 +71,7 @@ static int read_line(struct smalti_prompts *prompts, const char **text, struct s
 		const size_t mark = prompts->line == 1 ? smalti_utf8_mark(reader->item, reader->length) : 0;
 		*text = reader->item + mark;
 		length = reader->length - mark;
-	} while (strspn(*text, " \t\r\v\f") == length);
+	} while (strspn(*text, BLANKS) == length);
 	return 1;
 }
 
@@ -82,12 +84,29 @@ static int check_line(const char *text, size_t length, struct smalti_error *erro
 	return 0;
 }
 
+/* By the first line that is not blank. A prompt may begin with a bracket, too. */
+static enum format recognise(const char *text)
+{
+	text += strspn(text, BLANKS);
+	if (*text == '{')
+		return JSON_LINES;
+	if (*text != '[')
+		return TEXT;
+	text += 1 + strspn(text + 1, BLANKS);
+	return strchr("{[\"]", *text) ? JSON_ARRAY : TEXT; /* or nothing comes in this line */
+}
+
 static int parse_line(struct smalti_prompts *prompts, const char *text, struct smalti_prompt_line *line,
 		      struct smalti_error *error)
 {
 	const size_t length = (size_t)(prompts->reader.item + prompts->reader.length - text);
 	if (prompts->format == UNKNOWN)
-		prompts->format = text[strspn(text, " \t\r\v\f")] == '{' ? JSON_LINES : TEXT;
+		prompts->format = recognise(text);
+	if (prompts->format == JSON_ARRAY)
+		return smalti_fail(
+		    error, SMALTI_EFORMAT,
+		    "a JSON array begins here; one object per line was expected: jq -c '.[]' makes "
+		    "such lines of it");
 	if (check_line(text, length, error))
 		return -1;
 	if (prompts->format == JSON_LINES)
@@ -115,6 +134,8 @@ enum smalti_prompts_status smalti_prompts_next(struct smalti_prompts *prompts,
 		smalti_error_prefix(error, "%s:%" PRId64, prompts->path, prompts->line);
 	}
 	line->line = prompts->line;
+	if (prompts->format == JSON_ARRAY)
+		return SMALTI_PROMPTS_FAILED;
 	return status < 0 ? SMALTI_PROMPTS_BAD : SMALTI_PROMPTS_LINE;
 }
 

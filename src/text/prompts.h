@@ -7,10 +7,11 @@ struct smalti_field;
 
 /* A file of prompts, read line by line in constant memory. Blank lines are skipped but counted. The
  * first other line decides: when it begins with '{' the file is JSON Lines, an object a line with the
- * argument names of diffusers' pipelines, else every line is a prompt as it stands. */
+ * argument names of diffusers' pipelines; when it begins as a JSON array does, reading fails; else every line
+ * is a prompt as it stands. */
 struct smalti_prompts;
 
-/* One prompt; what was not given is NULL, 0 or false. */
+/* One prompt; what was not given, or as null, is NULL, 0 or false. */
 struct smalti_prompt_line {
 	int64_t line;    /* from 1 */
 	char *id;        /* "id": usable as a file name, see smalti_check_id() */
@@ -66,7 +67,7 @@ struct smalti_prompt_fields {
 	void *values;
 };
 
-/* An object in JSON (a NUL behind its `length` bytes) into *line, whose strings may be partly filled
+/* An object in JSON into *line, whose strings may be partly filled
  * when it fails: free them either way. `more` NULL: no other keys. */
 int smalti_prompt_parse_json(const char *text, size_t length, struct smalti_prompt_line *line,
 			     const struct smalti_prompt_fields *more, struct smalti_error *error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
+#include "checkpoint/pipeline_directory.h"
 #include "jobs/model.h"
 #include "jobs/precision.h"
 #include "train/identity.h"
@@ -64,7 +65,8 @@ static int open_weights(struct smalti_training_run *run, char digest[SMALTI_DIGE
 	char *path = o->initial  ? smalti_format(error, "%s", o->initial)
 		     : directory ? smalti_format(error, "%s/config.json", directory)
 				 : NULL;
-	if (!path || smalti_transformer_config_read(path, &run->config, error) < 0)
+	if (!path || (directory && smalti_component_check(directory, error) < 0) ||
+	    smalti_transformer_config_read(path, &run->config, error) < 0)
 		return -1;
 	run->saved.config = smalti_file_read(path, CONFIG_BYTES, &(size_t){0}, error);
 	if (!run->saved.config)

@@ -188,15 +188,11 @@ int smalti_tiles_write(const char *path, struct smalti_task_group *task_group,
 		return -1;
 	struct digests found = {0};
 	struct smalti_safetensors *file = smalti_safetensors_open(path, error);
-<<<<<<< HEAD
 	int status = file ? digest_file(file, &found, error) : -1;
 	if (status == 0 && found.values != *digest)
 		status = refuse_damage(path, error);
-=======
-	int status = file ? check_file(path, file, views, tensors, *digest, error) : -1;
 	if (file && smalti_safetensors_check(file, error) < 0)
 		status = -1;
->>>>>>> files
 	smalti_safetensors_close(file);
 	*digest = found.file;
 	return status;

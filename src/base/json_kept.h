@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/json.h"
+
+/* Notes in the items of `value` what cJSON does not keep of the text that it was parsed from, so that the
+ * questions of json.h can be answered. */
+int smalti_json_keep(cJSON *value, const char *text, size_t length, struct smalti_error *error);
