@@ -83,7 +83,7 @@ check_PROGRAMS += tests/run_cli
 tests_run_cli_SOURCES = tests/runner.c $(cli_tests:=.c)
 $(cli_tests): tests/run_cli$(EXEEXT)
 $(room_tests):
-	$(AM_V_GEN)ln -sf $(<F) $@
+	$(AM_V_GEN)ln -sf $$(basename $<) $@
 CLEANFILES += $(room_tests)
 tests_run_files_SOURCES += tests/sha256.c tests/sha256.h
 tests_run_files_LDADD = $(LDADD) -lz
