@@ -17,5 +17,7 @@ while ! grep -q listening said; do
 done
 seconds=15
 [ -z "${SMALTI_TEST_FULL:-}" ] || seconds=600
-python3 "$tests/serve_soak.py" "$(sed 's/.*://' said)" $server $seconds || fail "$(cat err)"
+megabytes=100
+if sanitized; then megabytes=1000; fi # what is freed is kept for a while
+python3 "$tests/serve_soak.py" "$(sed 's/.*://' said)" $server $seconds $megabytes || fail "$(cat err)"
 wait $server || fail "status $?: $(cat err)"

@@ -6,7 +6,7 @@
 /* What OpenAI's requests call otherwise, and what a prompt's line does not have. */
 struct more {
 	int64_t n, partial, compression;
-	char *size, *model, *user;
+	char *size, *model, *user, *style;
 	bool stream;
 };
 #define CONFIG struct more
@@ -16,7 +16,7 @@ static const char *const formats[] = {"b64_json", "", NULL}, *const types[] = {"
 			 *const qualities[] = {"auto", "standard", "", NULL},
 			 *const grounds[] = {"auto", "opaque", "", NULL},
 			 *const moderations[] = {"auto", "low", "", NULL},
-			 *const fidelities[] = {"low", "", NULL}, *const nothing[] = {"", NULL};
+			 *const fidelities[] = {"low", "", NULL};
 static const struct smalti_field fields[] = {
     {FIELD_INT("n", NULLABLE, n, 1, SMALTI_IMAGES_MAX)},
     {FIELD_TEXT("size", NULLABLE, size)},
@@ -28,7 +28,7 @@ static const struct smalti_field fields[] = {
     {FIELD_ONLY("quality", NULLABLE, qualities)},
     {FIELD_ONLY("background", NULLABLE, grounds)},
     {FIELD_ONLY("moderation", NULLABLE, moderations)},
-    {FIELD_ONLY("style", NULLABLE, nothing)},
+    {FIELD_TEXT("style", NULLABLE, style)},
     {FIELD_ONLY("input_fidelity", NULLABLE, fidelities)},
     {FIELD_INT("partial_images", NULLABLE, partial, 0, 3)},
     {FIELD_INT("output_compression", NULLABLE, compression, 0, LOSSLESS)},
@@ -78,6 +78,9 @@ static int add_more(struct smalti_serve_request *request, const struct more *mor
 	if (more->model && *more->model && strcmp(more->model, model) != 0)
 		return smalti_fail(error, SMALTI_ENOENT, "\"model\" is \"%.99s\", but this server has \"%s\"",
 				   more->model, model);
+	if (more->style && *more->style)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "\"style\" is \"%.99s\", but this server supports none", more->style);
 	if (check_only("partial_images", more->partial, 0, error) < 0 ||
 	    check_only("output_compression", more->compression, LOSSLESS, error) < 0)
 		return -1;
@@ -114,6 +117,7 @@ int smalti_serve_request_read(struct smalti_serve_request *request, const char *
 	free(more.size);
 	free(more.model);
 	free(more.user);
+	free(more.style);
 	return status == 0 ? check_limits(&request->request, options, error) : -1;
 }
 
