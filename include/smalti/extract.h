@@ -96,8 +96,9 @@ typedef enum smalti_extract_action smalti_extract_callback(void *user,
 
 struct smalti_extract_result {
 	struct smalti_extract_progress progress;
-	bool stopped;     /**< stopped by the callback, possibly before everything was done */
-	int64_t failures; /**< failures of the whole range, of this run and others */
+	bool stopped;            /**< stopped by the callback, possibly before everything was done */
+	int64_t failures;        /**< failures of the whole range, of this run and others */
+	struct smalti_error log; /**< why the run's log lacks lines; SMALTI_OK: it has all */
 };
 
 /** Extracts the features; returns when the whole range is committed, by any process, or the callback has
