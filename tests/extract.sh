@@ -25,6 +25,15 @@ expect 0 '' extract "$list" --img-size 256 --quiet --json -o whole
 [ ! -s err ] || fail "--quiet says $(cat err)"
 grep -qF '"done":14,"made":0,"failed":0' out || fail "--json says $(cat out)"
 
+# A log that cannot be written is told of.
+if ! sanitized; then
+    full=(env SMALTI_FAULT=full:1+ SMALTI_FAULT_IN=unlogged/runs LD_PRELOAD="$(dirname "$SMALTI")/.libs/libfault.so")
+    refuse 0 "the run's log is lost: unlogged/runs/" "${full[@]}" "$SMALTI" extract "$list" --img-size 256 -q -o unlogged
+    expect 0 'cannot be written: No space left' "${full[@]}" "$SMALTI" extract "$list" --img-size 256 -q --json -o unlogged
+    grep -q '"log_lost":"unlogged/runs/.*No space' out || fail "not in the JSON: $(cat out)"
+    "$rows" dump unlogged | cmp - whole.txt
+fi
+
 # Another policy, one worker, compressed, in parts by several processes: the same rows.
 expect 0 '' extract "$list" --img-size 256 --cpus 1 --sched eager --compress always --shard-items 100 -o packed
 for part in 2 0 1; do

@@ -154,6 +154,11 @@ static void every_damage_is_refused(void)
 	}
 	SUCCEEDS(load(run, &trainer, &error), &error, "mended");
 	CU_ASSERT_EQUAL(trainer.state.steps, 3);
+	char other[512];
+	snprintf(other, sizeof(other), "%s/step-9", run);
+	CHECK(rename(directory, other) == 0, other);
+	FAILS(load(run, &trainer, &error), &error, SMALTI_ECORRUPT, "another step's", "it is of step 3",
+	      "step-9/state.json");
 	smalti_trainer_close(&trainer);
 }
 

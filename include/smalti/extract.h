@@ -100,6 +100,7 @@ struct smalti_extract_result {
 	bool stopped;                /**< stopped by the callback, possibly before everything was done */
 	int64_t failures;            /**< failures of the whole range, of this run and others */
 	char first_passed_over[256]; /**< the name of one of progress.passed_over; "": there is none */
+	struct smalti_error log;     /**< why the run's log lacks lines; SMALTI_OK: it has all */
 };
 
 /** Extracts the features; returns when the whole range is committed, by any process, or the callback has

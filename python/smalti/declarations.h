@@ -272,5 +272,6 @@ struct smalti_extract_result { struct smalti_extract_progress progress;
 bool stopped;
 int64_t failures;
 char first_passed_over[256];
+struct smalti_error log;
 };
 int smalti_extract(struct smalti_session *session, const struct smalti_extract_options *options, smalti_extract_callback *on_progress, void *user, struct smalti_extract_result *result, struct smalti_error *error);

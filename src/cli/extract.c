@@ -278,6 +278,8 @@ static bool print_json(const struct extract *e, const struct smalti_extract_resu
 	smalti_json_add_seconds(object, smalti_now() - e->began);
 	if (result->stopped && smalti_signals_caught())
 		cJSON_AddStringToObject(object, "stopped", smalti_signals_caught());
+	if (result->log.code)
+		smalti_json_add_text(object, "log_lost", result->log.message);
 	smalti_device_json(object, e->session);
 	smalti_json_line(object, &broken);
 	return !broken;
@@ -308,6 +310,9 @@ static enum smalti_exit report(struct extract *e, const struct smalti_extract_re
 	enum smalti_exit status = unfinished         ? SMALTI_EXIT_FAILED
 				  : result->failures ? SMALTI_EXIT_SOME_FAILED
 						     : SMALTI_EXIT_OK;
+	if (result->log.code)
+		smalti_progress_print(&e->progress, "smalti extract: the run's log is lost: %s",
+				      result->log.message);
 	if (unfinished && p->items == 0)
 		smalti_progress_print(
 		    &e->progress,

@@ -360,8 +360,10 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 	status = close_run(&run, status, error);
 	if (run.store)
 		smalti_store_totals(run.store, &run.within, &totals);
-	*result = (struct smalti_extract_result){
-	    .progress = run.progress, .stopped = run.stops, .failures = totals.failures};
+	*result = (struct smalti_extract_result){.progress = run.progress,
+						 .stopped = run.stops,
+						 .failures = totals.failures,
+						 .log = run.record.lost};
 	result->progress.done = totals.items;
 	result->progress.read_bytes = smalti_rate_bytes(&run.reads);
 	result->progress.written_bytes = smalti_rate_bytes(&run.writes);

@@ -3,11 +3,11 @@
 #include "rt/device_use.h"
 #include "rt/session.h"
 
-static struct smalti_run_log *open_log(const struct smalti_run_record *record)
+static struct smalti_run_log *open_log(struct smalti_run_record *record)
 {
 	const int count = record->workers;
-	SCOPED(free) char(*text)[SMALTI_WORKER_NAME] = smalti_calloc(count, sizeof(*text), NULL);
-	SCOPED(free) const char **names = smalti_calloc(count, sizeof(*names), NULL);
+	SCOPED(free) char(*text)[SMALTI_WORKER_NAME] = smalti_calloc(count, sizeof(*text), &record->lost);
+	SCOPED(free) const char **names = smalti_calloc(count, sizeof(*names), &record->lost);
 	struct smalti_run_log *log = NULL;
 	for (int i = 0; text && names && i < count; i++) {
 		smalti_session_worker_name(i, text[i]);
@@ -16,7 +16,7 @@ static struct smalti_run_log *open_log(const struct smalti_run_record *record)
 	if (text && names) {
 		const struct smalti_run_head head = {
 		    .workers = names, .worker_count = count, .options = record->parts->identity};
-		log = smalti_run_log_open(record->parts->options.output, &head, NULL);
+		log = smalti_run_log_open(record->parts->options.output, &head, &record->lost);
 	}
 	return log;
 }
@@ -25,8 +25,8 @@ void smalti_run_record_open(struct smalti_run_record *record, const struct smalt
 {
 	const int workers = parts->session->workers;
 	*record = (struct smalti_run_record){.parts = parts, .workers = workers};
-	record->busy = smalti_calloc(workers, sizeof(double), NULL);
-	record->busy_before = smalti_calloc(workers, sizeof(double), NULL);
+	record->busy = smalti_calloc(workers, sizeof(double), &record->lost);
+	record->busy_before = smalti_calloc(workers, sizeof(double), &record->lost);
 	if (!record->busy || !record->busy_before)
 		return;
 	record->log = open_log(record);
@@ -65,7 +65,7 @@ void smalti_run_record_close(struct smalti_run_record *record, const char *end)
 	const int count = record->log ? smalti_devices_use(record->parts->session, uses) : 0;
 	if (count)
 		smalti_run_log_devices(record->log, smalti_devices_use_json(uses, count));
-	smalti_run_log_close(record->log, &record->last, end, NULL);
+	smalti_run_log_close(record->log, &record->last, end, &record->lost);
 	free(record->busy);
 	free(record->busy_before);
 }

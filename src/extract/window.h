@@ -101,6 +101,7 @@ int64_t smalti_shard_items(const struct smalti_extract_parts *parts, const struc
 struct smalti_run_record {
 	const struct smalti_extract_parts *parts;
 	struct smalti_run_log *log; /* NULL: it cannot be written */
+	struct smalti_error lost;   /* why not, or why not to its end */
 	int workers;
 	double *busy, *busy_before; /* seconds of each worker; those before this run */
 	struct smalti_run_sample last;

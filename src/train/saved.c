@@ -150,8 +150,9 @@ static int read_state(struct smalti_saved *saved, struct smalti_error *error)
 	SCOPED(cJSON_Delete) cJSON *state = path ? smalti_sealed_read(path, error) : NULL;
 	if (!state)
 		return -1;
-	if (parse_state(state, saved, error) == 0)
+	if (parse_state(state, saved, error) == 0 && saved->state.steps == saved->step)
 		return 0;
+	smalti_fail(error, SMALTI_ECORRUPT, "it is of step %" PRId64, saved->state.steps);
 	smalti_error_prefix(error, "%s", path);
 	return -1;
 }
