@@ -194,7 +194,7 @@ int smalti_map_open(struct smalti_map *map, const char *path, struct smalti_erro
 	if (entry)
 		entry->path = smalti_format(error, "%s", path);
 	const int status = entry && entry->path ? map_file(map, entry, fd, error) : -1;
-	if (map->data)
+	if (status == 0 && map->data)
 		enter(entry);
 	else
 		free_entry(entry);
