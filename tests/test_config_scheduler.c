@@ -94,7 +94,7 @@ static void the_index_decides_the_class(void)
 	    {"EulerDiscreteScheduler", DPM("\"beta_end\": 0.5, \"solver_order\": 3"), SMALTI_SCHEDULER_EULER,
 	     NULL},
 	    {"EulerDiscreteScheduler", "{\"_class_name\": \"UniPCMultistepScheduler\", \"beta_end\": 0.5}",
-	     SMALTI_SCHEDULER_EULER, NULL},
+	     -1, "UniPCMultistepScheduler"},
 	    {"EulerDiscreteScheduler", "{\"beta_end\": 0.5}", SMALTI_SCHEDULER_EULER, NULL},
 	    {"UniPCMultistepScheduler", EULER("\"beta_end\": 0.5"), -1, "UniPCMultistepScheduler"},
 	    {"", EULER("\"beta_end\": 0.5"), -1, "model_index.json"},

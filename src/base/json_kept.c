@@ -30,7 +30,7 @@ struct cursor {
 
 static bool ends_token(char byte)
 {
-	return memchr(" \t\r\n,:{}[]", byte, 10) != NULL;
+	return byte && strchr(" \t\r\n,:{}[]", byte);
 }
 
 /* Behind the string that begins here; whether it holds a NUL. */

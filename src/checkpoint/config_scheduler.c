@@ -143,16 +143,17 @@ static int parse_as(const cJSON *file, enum smalti_scheduler scheduler, bool own
 int smalti_scheduler_config_parse(const cJSON *file, const char *class,
 				  struct smalti_scheduler_config *config, struct smalti_error *error)
 {
-	int scheduler = 0;
-	if (!class &&
-	    smalti_json_choice(file, "_class_name", SMALTI_JSON_REQUIRED, classes, &scheduler, error))
+	int own = 0, scheduler = 0;
+	if (smalti_json_choice(file, "_class_name", class ? SMALTI_JSON_OPTIONAL : SMALTI_JSON_REQUIRED,
+			       classes, &own, error))
 		return -1;
-	while (class && scheduler < SMALTI_SCHEDULERS && strcmp(class, classes[scheduler]) != 0)
+	while (class && classes[scheduler] && strcmp(class, classes[scheduler]) != 0)
 		scheduler++;
-	if (scheduler == SMALTI_SCHEDULERS)
+	if (!classes[scheduler])
 		return smalti_fail(
 		    error, SMALTI_EUNSUPPORTED,
 		    "the class of \"scheduler\" in model_index.json is %.100s, which cannot be run", class);
+	scheduler = class ? scheduler : own;
 	return smalti_scheduler_config_parse_as(file, (enum smalti_scheduler)scheduler, config, error);
 }
 

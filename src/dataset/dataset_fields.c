@@ -74,17 +74,20 @@ static void read_id(const struct object *object, struct smalti_caption_text *tex
 	}
 }
 
+/* Where something is missing the object's keys are what was found. */
 static void read_captions(const struct object *object, const struct smalti_dataset_options *options,
 			  struct smalti_dataset_entry *entry)
 {
-	const cJSON *item;
-	cJSON_ArrayForEach (item, object->json)
-		smalti_append(entry->found, sizeof(entry->found), ", ", "%s", item->string);
+	bool missing = options->images && entry->path.length == 0;
 	for (int i = 0; i < options->caption_count; i++) {
 		const char *const names[] = {options->captions[i], NULL};
 		if (!entry->captions[i].text && !entry->captions[i].problem)
 			read_text(object, names, &entry->captions[i], entry->problems[2 + i]);
+		missing = missing || !entry->captions[i].text;
 	}
+	const cJSON *item, *listed = missing ? object->json : NULL;
+	cJSON_ArrayForEach (item, listed)
+		smalti_append(entry->found, sizeof(entry->found), ", ", "%s", item->string);
 }
 
 /* Out of a copy in which U+FFFD stands for what is not UTF-8. */

@@ -119,9 +119,20 @@ static int put(struct walk *w, int kind, const char *path, size_t length, struct
 static bool holds_image(const struct names *names, const char *name)
 {
 	char start[SMALTI_IMAGE_START];
-	SCOPED(close) const int file = openat(names->directory, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	SCOPED(close)
+	const int file = openat(names->directory, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return file >= 0 && read(file, start, sizeof(start)) == (ssize_t)sizeof(start) &&
 	       smalti_dataset_begins_image(start, sizeof(start));
+}
+
+/* By its name: of these there are as many as images. */
+static bool is_text(const struct walk *w, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	for (int i = 0; dot && i < SMALTI_CAPTION_NAME_COUNT; i++)
+		if (strcmp(dot + 1, smalti_dataset_caption_names[i]) == 0)
+			return true;
+	return rank_of_text(w, name) >= 0;
 }
 
 /* What is no image by its name may yet be one. */
@@ -129,7 +140,7 @@ static void count_unread(struct walk *w, const struct names *names, int index, c
 {
 	const char *name = names->entries[index]->d_name;
 	const int unread = smalti_dataset_unread_image(name);
-	const bool misnamed = unread < 0 && rank_of_text(w, name) < 0 && holds_image(names, name);
+	const bool misnamed = unread < 0 && !is_text(w, name) && holds_image(names, name);
 	char path[SMALTI_KEY_BYTES];
 	if (unread >= 0)
 		w->counts->unread[unread]++;
