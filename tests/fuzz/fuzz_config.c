@@ -16,7 +16,7 @@ static void try_transformer(const cJSON *file)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_transformer_config c;
-	if (smalti_transformer_config_parse(file, NULL, &c, &error))
+	if (smalti_transformer_config_parse(file, &c, &error))
 		return;
 	require(c.layers > 0 && c.width == c.heads * c.head_dim && c.width % 4 == 0);
 	require(c.sample_size % c.patch_size == 0 && c.in_channels > 0 && c.out_channels >= c.in_channels);
@@ -27,7 +27,7 @@ static void try_vae(const cJSON *file)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_vae_config c;
-	if (smalti_vae_config_parse(file, NULL, &c, &error))
+	if (smalti_vae_config_parse(file, &c, &error))
 		return;
 	require(c.blocks >= 1 && c.blocks <= SMALTI_VAE_MAX_BLOCKS && c.latent_channels > 0);
 	for (int i = 0; i < c.blocks; i++)
@@ -39,7 +39,7 @@ static void try_t5(const cJSON *file)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_t5_config c;
-	if (smalti_t5_config_parse(file, NULL, &c, &error))
+	if (smalti_t5_config_parse(file, &c, &error))
 		return;
 	require(c.inner == c.heads * c.head_dim && c.inner > 0 && c.ff_width > 0 && c.vocabulary > 0);
 	require(c.buckets % 2 == 0 && c.max_distance > c.buckets / 4 && c.eos_id < c.vocabulary);

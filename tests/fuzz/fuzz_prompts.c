@@ -42,10 +42,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		status = smalti_prompts_next(prompts, &line, &why);
 		if (status == SMALTI_PROMPTS_LINE)
 			check(&line);
-		if ((status == SMALTI_PROMPTS_BAD) != (why.code != SMALTI_OK))
+		const bool bad = status == SMALTI_PROMPTS_BAD || status == SMALTI_PROMPTS_FAILED;
+		if (bad != (why.code != SMALTI_OK))
 			abort();
 		smalti_prompt_line_free(&line);
-	} while (status != SMALTI_PROMPTS_END);
+	} while (status > SMALTI_PROMPTS_END);
 	smalti_prompts_close(prompts);
 	return 0;
 }
