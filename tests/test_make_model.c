@@ -135,7 +135,7 @@ static void geometries_are_the_published(void)
 		SUCCEEDS(smalti_transformer_config_parse(config[SMALTI_TRANSFORMER], &dit, &error), &error,
 			 name);
 		SUCCEEDS(smalti_vae_config_parse(config[SMALTI_VAE], &vae, &error), &error, name);
-		const struct smalti_model_index index = {geometries[n].pipeline};
+		const struct smalti_model_index index = {.pipeline = geometries[n].pipeline};
 		SUCCEEDS(smalti_model_check(&index, &dit, &vae, &t5, &error), &error, name);
 		CHECK(dit.sample_size == geometries[n].sample_size, name);
 		CHECK(dit.interpolation_scale == geometries[n].interpolation_scale, name);

@@ -265,7 +265,7 @@ static const struct test tests[] = {
     {"the first layout is read on", the_first_layout_is_read_on},
 };
 
-int main(void)
+TEST_PROGRAM()
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	session = smalti_session_open_plain(&error);
