@@ -160,14 +160,36 @@ static void clients_take_turns(void)
 		const int request = order[i].request;
 		CHECK(taken == &waiting[request] && taken->turn == order[i].turn, "an image");
 		CHECK(taken->taken + taken->images == waiters[request].images, "of so many");
-		CHECK(!taken->client == !taken->images, "it leaves with its last image");
+		CHECK(taken->waits == (taken->images > 0), "it leaves with its last image");
 	}
 	CHECK(!smalti_serve_queue_take(&queue) && queue.waiting == 0, "empty");
 	CHECK(!smalti_serve_queue_untouched(&queue), "nothing has not begun");
-	smalti_serve_queue_done(&queue, 2);
-	smalti_serve_queue_done(&queue, 1);
+	smalti_serve_queue_done(&queue, &waiting[1], 2);
+	smalti_serve_queue_done(&queue, &waiting[0], 1);
 	CHECK(smalti_serve_queue_put(&queue, "b", 9, &late) == SMALTI_SERVE_ADMITTED, "one more");
 	CHECK(smalti_serve_queue_take(&queue)->turn == 3, "it goes before the last two, not before all");
+	smalti_serve_queue_close(&queue);
+}
+
+/* Who has enough in work waits for his own, and holds up nobody. */
+static void a_place_is_left_for_others(void)
+{
+	static const struct waiter waiters[] = {{"a", 4}, {"b", 1}, {"c", 1}};
+	struct smalti_serve_waiting waiting[COUNT(waiters)];
+	struct smalti_serve_queue queue;
+	smalti_serve_queue_open(
+	    &queue, &(struct smalti_serve_limits){.waiting = 100, .of_client = 100, .in_work = 2});
+	put_all(&queue, waiting, waiters, 1);
+	for (int i = 0; i < 2; i++)
+		CHECK(smalti_serve_queue_take(&queue) == &waiting[0], "a has room");
+	CHECK(!smalti_serve_queue_take(&queue) && queue.waiting == 2, "a has two in work");
+	put_all(&queue, waiting + 1, waiters + 1, 2);
+	CHECK(smalti_serve_queue_take(&queue) == &waiting[1], "b");
+	smalti_serve_queue_done(&queue, &waiting[0], 1);
+	CHECK(smalti_serve_queue_take(&queue) == &waiting[0], "a has room again");
+	CHECK(smalti_serve_queue_take(&queue) == &waiting[2], "c");
+	CHECK(!smalti_serve_queue_take(&queue) && queue.waiting == 1, "one of a");
+	CHECK(smalti_serve_queue_leave(&queue, &waiting[0]), "it leaves");
 	smalti_serve_queue_close(&queue);
 }
 
@@ -205,6 +227,7 @@ static void strangers_are_forgotten_first(void)
 		snprintf(name, sizeof(name), i < 2 ? "greedy" : "%d", i);
 		CHECK(smalti_serve_queue_put(&queue, name, 0, &waiting) == SMALTI_SERVE_ADMITTED, name);
 		CHECK(smalti_serve_queue_take(&queue) == &waiting, name);
+		smalti_serve_queue_done(&queue, &waiting, waiting.turn);
 	}
 	struct smalti_serve_waiting waiting = {.images = 1};
 	CHECK(queue.client_count < STRANGERS, "memory is bounded");
@@ -241,7 +264,7 @@ static void limits_hold(void)
 	for (int i = 0; i < 6; i++) {
 		const struct smalti_serve_waiting *taken = smalti_serve_queue_take(&queue);
 		CHECK(taken, "what was admitted");
-		smalti_serve_queue_done(&queue, taken->turn);
+		smalti_serve_queue_done(&queue, taken, taken->turn);
 	}
 	CHECK(smalti_serve_queue_put(&queue, "d", 1000, &waiting[0]) == SMALTI_SERVE_ADMITTED, "room again");
 	CHECK(queue.client_count == 1, "clients without anything to remember are forgotten");
@@ -426,6 +449,7 @@ static const struct test tests[] = {
     {"wrong requests say why", wrong_requests_say_why},
     {"models have names", models_have_names},
     {"clients take turns", clients_take_turns},
+    {"a place is left for others", a_place_is_left_for_others},
     {"who leaves does not wait", who_leaves_does_not_wait},
     {"strangers are forgotten first", strangers_are_forgotten_first},
     {"limits hold", limits_hold},

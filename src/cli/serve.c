@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "cli/common_rows.h"
 #include "cli/signals.h"
+#include "jobs/batch.h"
 #include "jobs/precision.h"
 #include "rt/recent.h"
 
@@ -169,6 +170,8 @@ static int open_model(struct smalti_server *server, struct smalti_error *error)
 	server->batch = server->model ? smalti_batch_open(server->model, error) : NULL;
 	if (!server->batch)
 		return -1;
+	/* A place is left for who comes next, however long the images of one client take. */
+	server->queue.limits.in_work = server->batch->queue.max_jobs - 1;
 	smalti_model_info(server->model, &info);
 	server->origin =
 	    (struct smalti_image_origin){.model = info.digest,

@@ -217,7 +217,7 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 		status = end_png(image, &error);
 	HOLD_MUTEX(&job->server->mutex);
 	job->server->active--;
-	smalti_serve_queue_done(&job->server->queue, image->turn);
+	smalti_serve_queue_done(&job->server->queue, &job->waiting, image->turn);
 	count_image(job, status, error.code);
 	if (status == 0 && job->request.stream && job->connection)
 		add_event(job, smalti_serve_image_event(image));
@@ -269,16 +269,21 @@ static int submit_image(struct smalti_serve_image *image, struct smalti_error *e
 					   error);
 }
 
+static bool is_over(struct smalti_server *server)
+{
+	HOLD_MUTEX(&server->mutex);
+	return smalti_signals_caught() && server->queue.waiting == 0;
+}
+
 void *smalti_serve_submit(void *user)
 {
 	struct smalti_server *server = user;
-	for (;;) {
+	while (!is_over(server)) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		smalti_batch_await_room(server->batch); /* whose turn it is then */
 		struct smalti_serve_image *image = take_image(server);
 		if (image && submit_image(image, &error) < 0)
 			on_done(image, -1, &error);
-		if (!image && smalti_signals_caught())
-			return NULL;
 	}
+	return NULL;
 }

@@ -8,6 +8,7 @@ struct smalti_serve_client {
 	char name[64];
 	struct smalti_serve_waiting *first;
 	int64_t images;        /* of those that wait */
+	int64_t in_work;       /* images */
 	int64_t turn;          /* of its last image */
 	double allowed, since; /* requests that it may make at that moment */
 };
@@ -43,8 +44,7 @@ static void forget_idle(struct smalti_serve_queue *queue, double now)
 	while (*at) {
 		struct smalti_serve_client *client = *at;
 		allow(queue, client, now);
-		if (client->first || client->turn > queue->turn ||
-		    client->allowed < (double)queue->limits.rate) {
+		if (client->first || client->in_work || client->allowed < (double)queue->limits.rate) {
 			at = &client->next;
 			continue;
 		}
@@ -54,13 +54,13 @@ static void forget_idle(struct smalti_serve_queue *queue, double now)
 	}
 }
 
-/* The one that has used least of what it may ask for: the least is lost with it. Who waits is not forgotten.
- */
+/* The one that has used least of what it may ask for: the least is lost with it. Nobody is for whom something
+ * is to be done. */
 static void forget_one(struct smalti_serve_queue *queue)
 {
 	struct smalti_serve_client **least = NULL;
 	for (struct smalti_serve_client **at = &queue->clients; *at; at = &(*at)->next)
-		if (!(*at)->first && (!least || (*at)->allowed > (*least)->allowed))
+		if (!(*at)->first && !(*at)->in_work && (!least || (*at)->allowed > (*least)->allowed))
 			least = at;
 	if (!least)
 		return;
@@ -114,6 +114,7 @@ static void append(struct smalti_serve_client *client, struct smalti_serve_waiti
 	*last = waiting;
 	waiting->next = NULL;
 	waiting->client = client;
+	waiting->waits = true;
 }
 
 enum smalti_serve_admission smalti_serve_queue_put(struct smalti_serve_queue *queue, const char *name,
@@ -133,11 +134,16 @@ enum smalti_serve_admission smalti_serve_queue_put(struct smalti_serve_queue *qu
 	return SMALTI_SERVE_ADMITTED;
 }
 
-/* The first client that has some goes behind all others. */
+static bool may_go(const struct smalti_serve_queue *queue, const struct smalti_serve_client *client)
+{
+	return client->first && (!queue->limits.in_work || client->in_work < queue->limits.in_work);
+}
+
+/* The first client that may go goes behind all others. */
 static struct smalti_serve_client *next_client(struct smalti_serve_queue *queue)
 {
 	struct smalti_serve_client **at = &queue->clients;
-	while (*at && !(*at)->first)
+	while (*at && !may_go(queue, *at))
 		at = &(*at)->next;
 	struct smalti_serve_client *client = *at;
 	if (!client)
@@ -157,32 +163,36 @@ struct smalti_serve_waiting *smalti_serve_queue_take(struct smalti_serve_queue *
 		return NULL;
 	struct smalti_serve_waiting *waiting = client->first;
 	client->first = waiting->next;
-	waiting->client = NULL;
+	waiting->waits = false;
 	waiting->images--;
 	waiting->taken++;
 	waiting->turn = client->turn = smalti_max(client->turn, queue->turn) + 1;
 	client->images--;
+	client->in_work++;
 	queue->waiting--;
 	if (waiting->images)
 		append(client, waiting);
 	return waiting;
 }
 
-void smalti_serve_queue_done(struct smalti_serve_queue *queue, int64_t turn)
+void smalti_serve_queue_done(struct smalti_serve_queue *queue, const struct smalti_serve_waiting *waiting,
+			     int64_t turn)
 {
+	waiting->client->in_work--;
+	pthread_cond_signal(&queue->any);
 	queue->turn = smalti_max(queue->turn, turn);
 }
 
 bool smalti_serve_queue_leave(struct smalti_serve_queue *queue, struct smalti_serve_waiting *waiting)
 {
 	struct smalti_serve_client *client = waiting->client;
-	if (!client)
+	if (!waiting->waits)
 		return false;
 	struct smalti_serve_waiting **at = &client->first;
 	while (*at != waiting)
 		at = &(*at)->next;
 	*at = waiting->next;
-	waiting->client = NULL;
+	waiting->waits = false;
 	client->images -= waiting->images;
 	queue->waiting -= waiting->images;
 	return true;

@@ -12,8 +12,9 @@ struct smalti_serve_client;
 /* One that waits; the first member of what the caller waits with. */
 struct smalti_serve_waiting {
 	struct smalti_serve_waiting *next;
-	struct smalti_serve_client *client; /* NULL: it does not wait */
-	int64_t images;                     /* left, of those that it waits for */
+	struct smalti_serve_client *client;
+	bool waits;
+	int64_t images; /* left, of those that it waits for */
 	int64_t taken;
 	int64_t turn; /* of the image that was taken last */
 };
@@ -22,6 +23,7 @@ struct smalti_serve_limits {
 	int64_t waiting;   /* images of all clients */
 	int64_t of_client; /* images of one */
 	int64_t rate;      /* requests of a client in a minute, as many of them at once; 0: any number */
+	int64_t in_work;   /* images of a client that were taken and are not done; 0: any number */
 };
 
 enum smalti_serve_admission {
@@ -34,7 +36,7 @@ enum smalti_serve_admission {
 
 struct smalti_serve_queue {
 	struct smalti_serve_limits limits;
-	pthread_cond_t any;                  /* told when somebody waits */
+	pthread_cond_t any;                  /* told when there may be something to take */
 	struct smalti_serve_client *clients; /* whose turn is next stands first */
 	int64_t waiting, client_count;
 	int64_t turn; /* the latest of an image that is done */
@@ -47,10 +49,12 @@ void smalti_serve_queue_close(struct smalti_serve_queue *queue);
 /* `now`: seconds of any clock that does not go back. */
 enum smalti_serve_admission smalti_serve_queue_put(struct smalti_serve_queue *queue, const char *client,
 						   double now, struct smalti_serve_waiting *waiting);
-/* The request whose turn it is, for one image; NULL: there is none. It has left when no image is left. */
+/* The request whose turn it is, for one image; NULL: there is none, or its client has enough in work. It has
+ * left when no image is left. */
 struct smalti_serve_waiting *smalti_serve_queue_take(struct smalti_serve_queue *queue);
-/* An image of that turn is done. */
-void smalti_serve_queue_done(struct smalti_serve_queue *queue, int64_t turn);
+/* An image of that turn, which was taken, is done. */
+void smalti_serve_queue_done(struct smalti_serve_queue *queue, const struct smalti_serve_waiting *waiting,
+			     int64_t turn);
 /* Whether it waited: it does not any more. */
 bool smalti_serve_queue_leave(struct smalti_serve_queue *queue, struct smalti_serve_waiting *waiting);
 /* One of which nothing was taken; NULL: there is none. */
