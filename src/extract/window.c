@@ -99,8 +99,9 @@ static int fail_missing(struct smalti_extract_item *item, const struct smalti_re
 	char *reason =
 	    record->split
 		? smalti_format(error,
-				"%s; %s.* is in several places of the tar: pack it with tar --sort=name",
-				what, record->split)
+				"%s; its members are in several places of the tar: pack it with tar "
+				"--sort=name",
+				what)
 		: smalti_format(error, "%s%s%s%s", what, remedy, record->found ? "; found: " : "",
 				record->found ? record->found : "");
 	if (reason)
