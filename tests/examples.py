@@ -38,6 +38,7 @@ SHORTER = [
     (r"smalti-bench kernels --filter conv", "smalti-bench kernels --filter odd --repeats 1"),
     (r"smalti-bench (stages|generate|schedule)", r"smalti-bench \1 --repeats 1"),
     (r"smalti-bench train( --batch 32)?", "smalti-bench train --batch 2 --repeats 1"),
+    (r"(\bsmalti train (?!.*--steps)[^|&]*[^|& ])", r"\1 --steps 2"),
     (r"/shared/", "shared/"),
     (r"(127\.0\.0\.1|0\.0\.0\.0):8000", r"\1:%PORT%"),
     (r"smalti serve(?=$| #| -m)", "smalti serve --listen 127.0.0.1:%PORT%"),

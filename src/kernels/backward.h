@@ -31,7 +31,7 @@ void smalti_layernorm_modulate_backward(const struct smalti_layernorm_backward *
 /* y[dim] = Σ_rows x, or is added to. */
 void smalti_column_sums(int64_t rows, int64_t dim, const float *x, bool add, float *y);
 
-/* y = x, rounded to `compute` where it is f32. */
+/* y = x, rounded to `compute`. */
 void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum smalti_dtype compute,
 		    float *y);
 

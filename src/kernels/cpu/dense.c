@@ -14,14 +14,16 @@ void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum 
 		    float *y)
 {
 	enum { PIECE = 1024 };
+	const int64_t size = smalti_dtype_bytes(dtype);
 	uint16_t narrow[PIECE];
-	if (dtype != SMALTI_F32 || compute == SMALTI_F32) {
+	if (dtype == compute || compute == SMALTI_F32) {
 		smalti_convert(count, dtype, x, SMALTI_F32, y);
 		return;
 	}
 	for (int64_t at = 0; at < count; at += PIECE) {
 		const int64_t piece = smalti_min(PIECE, count - at);
-		smalti_convert(piece, dtype, (const float *)x + at, compute, narrow);
+		smalti_convert(piece, dtype, (const char *)x + at * size, SMALTI_F32, y + at);
+		smalti_convert(piece, SMALTI_F32, y + at, compute, narrow);
 		smalti_convert(piece, compute, narrow, SMALTI_F32, y + at);
 	}
 }
