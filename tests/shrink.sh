@@ -41,21 +41,27 @@ survives() {
         disturbed "shrink:$number" "$file" "$@"
         what="$*: $file is cut at call $number of $calls: status $status: $(head -c 1000 err)"
         case $status in
-        0) diff -r --exclude=log.jsonl expected got || fail "$what: it said that all was well" ;;
+        0) grep -qF "$(basename "$file")" said err || diff -r --exclude=log.jsonl expected got ||
+            fail "$what: it said that all was well" ;;
         1 | 3) grep -qF "$(basename "$file")" said err || fail "$what: the file is not named" ;;
         *) fail "$what" ;;
         esac
-        ! grep -q 'changed while it was read' err || changed=$((changed + 1))
+        ! grep -qF "$(basename "$file")" err || changed=$((changed + 1))
         [ $status -ne 1 ] || leaves_no_part || fail "$what: something is left: $(find got)"
     done
     [ $changed -gt 0 ] || fail "$*: $file is never read behind a cut"
 }
 
-# What was made is as it would be without, as far as it goes: whole files, and checkpoints.
+# What was made is as it would be without, as far as it goes: whole files, and checkpoints. A list of items whose tensors are not
+# there yet is made anew by the next run.
 leaves_no_part() {
     local path
     while read -r path; do
-        [ "${path##*/}" = log.jsonl ] || cmp -s "got/$path" "expected/$path" || return 1
+        case $path in
+        */log.jsonl) continue ;;
+        *.jsonl) [ -e "got/${path%.jsonl}.safetensors" ] || continue ;;
+        esac
+        cmp -s "got/$path" "expected/$path" || return 1
     done < <(cd got && find . -type f ! -name '.[ls]*')
 }
 
@@ -81,7 +87,7 @@ cat >config.json <<'JSON'
  "norm_eps": 1e-06, "norm_type": "ada_norm_single", "num_attention_heads": 2, "num_layers": 2, "out_channels": 8, "patch_size": 2,
  "sample_size": 16, "use_additional_conditions": false}
 JSON
-survives 12 $shard "$SMALTI" train read --init config.json --batch 3 --steps 4 --save-every 1 --keep 0 -q -o made
+survives 12 $shard "$SMALTI" train read --init config.json --batch 3 --steps 4 --save-every 1 --keep 0 -o made # names rows that it leaves out
 
 # An index, and what is searched for in it.
 "$SMALTI" retrieve index whole -o index -q
