@@ -31,6 +31,9 @@ SHORTER = [
     (r"--memory-limit 24G", "--memory-limit 1G"),
     (r"(smalti-bench make-model) -g sigma-[0-9a-z]+( --t5-layers 2)?( --only [a-z,]+)?", r"rm -rf model && \1 -g tiny"),
     (r"extract (data_info.json|data.jsonl) -o features", "extract list.json --image-dir data -k prompt,long -s 128 -o features"),
+    (r"extract data_info.json --vae", "extract InternData/data_info.json --vae"),
+    (r"--image-dir images", "--image-dir data/images"),
+    (r"extract data.jsonl --shard", "extract captions.jsonl --shard"),
     (r"00099", "00001"),
     (r"--(dit|vae) 512x512", r"--\1 64x64"),
     (r"(smalti-bench generate -m model) --size 512x512", r"\1 --size 64x64"),
@@ -53,6 +56,7 @@ SKIPPED = [
     (r"\bmpirun |starpu_tcpipexec", "it needs a build for MPI"),
     (r"\.\.\.( |$)|^smalti shard ", "it is a pattern"),
     (r"\bmine\.(c|so)\b", "it needs a policy of the reader's"),
+    (r"\b(train|held|world)/|\bothers\b|--features last", "it needs a world that scripts/tesserae/draw makes with Pillow"),
 ]
 
 
@@ -150,7 +154,7 @@ def prepare(work):
         for number in range(3):
             captions.write(json.dumps({"id": number, "caption": f"a red star {number}", "prompt": "a star"}) + "\n")
             prompts.write(json.dumps({"prompt": f"a red star {number}", "width": 64, "height": 64}) + "\n")
-    shutil.copy(work / "captions.jsonl", work / "data.jsonl")
+    (work / "data.jsonl").write_text(json.dumps({"path": "17.png", "prompt": "a star"}) + "\n")
     (work / "token.txt").write_text("0123456789abcdef0123456789abcdef\n")
     smalti = work / "bin" / "smalti"
     shared = work / "shared"
@@ -173,12 +177,13 @@ def prepare(work):
     run(smalti, "encode", "frames/0.png", "frames/1.png", "--sample", "-q", "-o", "batch.npy")
     for name in ("latents.npy", "big.npy", "latents-1024x1024.npy"):
         run(smalti, "encode", "frames/0.png", "--sample", "-q", "-o", name)
-    for name in images:
-        (work / "photos" / name).with_suffix(".txt").write_text("a red star")
+    for path in [path for path in (work / "photos").rglob("*.*") if path.is_file()]:
+        path.with_suffix(".txt").write_text("a red star")
     for name in ("tars", "dataset", "laion"):
         (work / name).mkdir()
     for number in range(2):
-        run("tar", "--sort=name", "-cf", f"laion/{number:05}.tar", "-C", "photos", ".")
+        members = [name for image in images for name in (image, image[:-4] + ".txt")]
+        run("tar", "-cf", f"laion/{number:05}.tar", "-C", "photos", *members)
     config = json.loads((MODELS / "tesserae" / "transformer" / "config.json").read_text())
     (work / "config.json").write_text(json.dumps(config))
 

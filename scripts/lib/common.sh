@@ -11,7 +11,7 @@ cores=$(nproc)
 
 # What one build compiled, others of the same source take, whatever folder and StarPU they have, where there is ccache.
 if [ -d /usr/lib/ccache ]; then
-    export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=${CCACHE_DIR:-$cache/ccache} CCACHE_NOHASHDIR=1
+    export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=${CCACHE_DIR:-$cache/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 fi
 
 say() {
