@@ -10,9 +10,11 @@ me=scripts/$(basename "$0")
 cores=$(nproc)
 
 # What one build compiled, others of the same source take, whatever folder and StarPU they have, where there is ccache.
-if [ -d /usr/lib/ccache ]; then
+use_ccache() {
+    [[ -d /usr/lib/ccache && :$PATH: != *:/usr/lib/ccache:* ]] || return 0
     export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=${CCACHE_DIR:-$cache/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
-fi
+}
+use_ccache
 
 say() {
     printf '%s: %s\n' "$me" "$*" >&2
