@@ -81,7 +81,7 @@ done
 # A call that fails ends the images that need it with its message, and no others.
 export SMALTI_STANDIN_DEVICES=1
 while read -r call words; do
-    SMALTI_STANDIN_FAIL=$call expect 1 "$words" timeout 120 "$SMALTI" generate -p a --size 96x64 --steps 2 \
+    SMALTI_STANDIN_FAIL=$call expect 1 "$words" timeout 900 "$SMALTI" generate -p a --size 96x64 --steps 2 \
         -o "$work/failed.png" -q --cuda 1 --cpus 1 --reproducible
     [ ! -e "$work/failed.png" ] || fail "$call: an image all the same"
 done <<'WORDS'
@@ -90,6 +90,6 @@ product:30 cuBLASLt says
 graph:2 cuDNN says
 WORDS
 mkdir "$work/images"
-SMALTI_STANDIN_FAIL=product:60 expect 3 'cuBLASLt says' timeout 120 "$SMALTI" generate -p 'a star' -p 'a red star' \
+SMALTI_STANDIN_FAIL=product:60 expect 3 'cuBLASLt says' timeout 900 "$SMALTI" generate -p 'a star' -p 'a red star' \
     --size 96x64 --steps 2 -o "$work/images/" --cuda 1 --cpus 1 --reproducible
 [ "$(files "$work/images" | wc -w)" -eq 1 ] || fail "not one image beside one that failed"

@@ -8,7 +8,7 @@ golden=$SMALTI_TESTDATA/golden
 
 # In the bands that generate has.
 decode() {
-    timeout 60 "$SMALTI" decode --tile-rows 8 "$@"
+    timeout 900 "$SMALTI" decode --tile-rows 8 "$@"
 }
 
 # safetensors DTYPE SHAPE: of one tensor "latents"; its numbers come from the standard input.

@@ -15,7 +15,7 @@ seq 30000 | tr -d '\n' >digits
 } >latents.safetensors
 
 decode() {
-    timeout 300 "$SMALTI" decode latents.safetensors --tile-rows 2 "$@"
+    timeout 900 "$SMALTI" decode latents.safetensors --tile-rows 2 "$@"
 }
 
 # least OPTION...: megabytes that a refusal names.

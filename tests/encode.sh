@@ -7,7 +7,7 @@ cd "$work"
 images=$SMALTI_TESTDATA/pictures
 
 encode() {
-    timeout 60 "$SMALTI" encode "$@"
+    timeout 900 "$SMALTI" encode "$@"
 }
 
 # holds FILE TENSOR SHAPE: f32, in a safetensors file.

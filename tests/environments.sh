@@ -32,7 +32,7 @@ commands=(generate extract)
 well() {
     local what=$1 status=0
     shift
-    timeout -k 1 60 "$@" >"$work/out" 2>"$work/err" || status=$?
+    timeout -k 1 900 "$@" >"$work/out" 2>"$work/err" || status=$?
     case $status in
     0 | 1 | 2 | 3) ;;
     127) grep -qF 'error while loading shared libraries' "$work/err" || fail "$what: $(cat "$work/err")" && return ;;
@@ -46,7 +46,7 @@ well() {
 
 # works WHAT COMMAND...: the same, and with 0 and without a word.
 works() {
-    expect 0 '' timeout -k 1 60 "${@:2}"
+    expect 0 '' timeout -k 1 900 "${@:2}"
     [ ! -s "$work/err" ] || fail "$1: words on stderr: $(head -c 2000 "$work/err")"
     rm -rf "$work/out.d/"*
 }

@@ -9,7 +9,7 @@ make_directory=${SMALTI%/*}/tests/make_directory
 python=/usr/bin/python3
 
 export_features() {
-    timeout 60 "$SMALTI" export "$@"
+    timeout 900 "$SMALTI" export "$@"
 }
 
 # says WORDS: on stderr of the last command.

@@ -9,7 +9,7 @@ cd "$work"
 list=$SMALTI_TESTDATA/extract/InternData/data_info.json
 
 extract() {
-    timeout 120 "$SMALTI" extract "$@"
+    timeout 900 "$SMALTI" extract "$@"
 }
 
 # A directory of features, and the same directory again: nothing is left to do.

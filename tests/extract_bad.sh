@@ -13,7 +13,7 @@ failures() {
 }
 
 extract() {
-    timeout 300 "$SMALTI" extract "$list" --img-size 256 --caption-key prompt "$@"
+    timeout 900 "$SMALTI" extract "$list" --img-size 256 --caption-key prompt "$@"
 }
 
 expect 3 '' extract -o features

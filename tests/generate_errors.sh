@@ -9,7 +9,7 @@ mkdir "$out"
 
 # Seconds, not minutes: of what is refused here nothing may be computed first.
 generate() {
-    timeout 60 "$SMALTI" generate --steps 2 "$@"
+    timeout 900 "$SMALTI" generate --steps 2 "$@"
 }
 
 # wrong STATUS WORDS OPTION...: refused, nothing made.

@@ -27,7 +27,7 @@ images=$((${#prompts[@]} / 2))
 # of them with it.
 batch() {
     mkdir -p "$work/$1"
-    timeout -k 5 120 "$SMALTI" generate "${prompts[@]}" --size 96x64 --steps 2 --guidance 1 --save-latents -o "$work/$1/" -q "${@:2}"
+    timeout -k 5 900 "$SMALTI" generate "${prompts[@]}" --size 96x64 --steps 2 --guidance 1 --save-latents -o "$work/$1/" -q "${@:2}"
 }
 
 # near_cpu: the images that there are.
@@ -80,7 +80,7 @@ for ((run = 0; run < runs; run++)); do
 done
 
 # A device that is lost when a session opens is no session's.
-SMALTI_LOSE=any:1 LD_PRELOAD=$library expect 1 ' is lost: ' timeout -k 5 60 "$SMALTI" generate -p a -o "$work/x.png" --$kind 1
+SMALTI_LOSE=any:1 LD_PRELOAD=$library expect 1 ' is lost: ' timeout -k 5 900 "$SMALTI" generate -p a -o "$work/x.png" --$kind 1
 # What results depend on is not taken from elsewhere.
-SMALTI_LOSE=launch:40 LD_PRELOAD=$library expect 1 '' timeout -k 5 120 \
+SMALTI_LOSE=launch:40 LD_PRELOAD=$library expect 1 '' timeout -k 5 900 \
     "$SMALTI" generate "${prompts[@]}" --size 96x64 --steps 2 -o "$work/lost/" --$kind 1 --cpus 1 --reproducible

@@ -15,7 +15,7 @@ if ! for_mpi; then
     echo 'one image over MPI: skipped: this was built without MPI'
     exit 77
 fi
-use_mpi 100
+use_mpi 900
 options=(--size 96x64 --steps 2 --tile-tokens 8 --tile-rows 4 --cpus 1 --save-latents)
 
 cat >prompts <<'LINES'

@@ -113,7 +113,7 @@ for ((try = 0; try < lines; try++)); do
     rm -rf out
     mkdir out
     status=0
-    timeout 120 "$SMALTI" "${line[@]}" >stdout 2>stderr </dev/null || status=$?
+    timeout 900 "$SMALTI" "${line[@]}" >stdout 2>stderr </dev/null || status=$?
     shown="smalti ${line[*]@Q} (line $try): status $status"
     left=$(files out)
     [[ $status =~ ^[0-3]$ ]] || fail "$shown: $(head -c 2000 stderr)"

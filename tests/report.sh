@@ -6,7 +6,7 @@
 cd "$work"
 
 report() {
-    timeout 60 "$SMALTI" report "$@"
+    timeout 900 "$SMALTI" report "$@"
 }
 
 # log NAME HOST BEGAN LAST: of a process that made ten items a second.
@@ -70,7 +70,7 @@ END
 shown() {
     local page=$1 words
     shift
-    timeout 120 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$work/browser" \
+    timeout 900 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$work/browser" \
         --virtual-time-budget=5000 --dump-dom "file://$work/$page" >dom.html 2>browser.log ||
         fail "chromium: $(tail -n 3 browser.log)"
     sed -n '/<h1>/,$p' dom.html >body.html

@@ -237,8 +237,8 @@ grep -q 200 codes || fail "what was in work was not finished: $(sort codes | uni
 
 # One server for a port: not the kernel's lot decides which of two models answers.
 start
-refuse 1 'Address already in use' timeout 60 "$SMALTI" serve --cpus 2 --listen "127.0.0.1:$port"
-refuse 1 'Address already in use' timeout 60 "$SMALTI" serve --cpus 2 --listen "0.0.0.0:$port" --token-file token
+refuse 1 'Address already in use' timeout 900 "$SMALTI" serve --cpus 2 --listen "127.0.0.1:$port"
+refuse 1 'Address already in use' timeout 900 "$SMALTI" serve --cpus 2 --listen "0.0.0.0:$port" --token-file token
 stop
 
 # What can never be is not to be asked for again: an image beyond the memory, and more images than may wait.
@@ -249,7 +249,7 @@ ask 400 '{"prompt":"a","n":4,'"$small}" && says '3 at most'
 get 200 '/v1/activity?from=1000000' && says '"next":0'
 stop
 
-refuse 2 '--trace' timeout 60 "$SMALTI" serve --trace trace.json # it would grow for as long as the server runs
+refuse 2 '--trace' timeout 900 "$SMALTI" serve --trace trace.json # it would grow for as long as the server runs
 refuse 2 '--token-file' "$SMALTI" serve --listen 0.0.0.0:0
 refuse 2 '127.0.0.1:8000 or [::1]:8000' "$SMALTI" serve --listen nowhere
 refuse 2 'unexpected operand' "$SMALTI" serve now

@@ -18,7 +18,7 @@ grep -q 'slave: STARPU_TCPIP_MS_SLAVES has to be their number' err || fail "$(ca
 # begin SLAVES COMMAND...: the command as a master, and its slaves; `master` and `slaves` are their processes.
 begin() {
     local -x STARPU_TCPIP_MS_PORT=$((20000 + RANDOM % 10000)) STARPU_TCPIP_MS_SLAVES=$1
-    timeout --foreground -k 5 60 "${@:2}" >said 2>&1 &
+    timeout --foreground -k 5 900 "${@:2}" >said 2>&1 &
     master=$! slaves=()
     until grep -q "00010000 .*/tmp/starpu-$STARPU_TCPIP_MS_PORT.socket" /proc/net/unix; do
         kill -0 $master || fail "the master has not begun: $(cat said)"
@@ -37,7 +37,7 @@ ended() {
     [ $status -eq "$1" ] || fail "status $status, expected $1: $(cat said slave.*)"
     grep -qF -e "$2" said || [ -z "$2" ] || fail "no '$2' in: $(cat said)"
     for slave in "${slaves[@]}"; do
-        timeout 10 tail --pid="$slave" -f /dev/null || { kill -KILL "$slave" && fail 'a slave goes on without its master'; }
+        timeout 900 tail --pid="$slave" -f /dev/null || { kill -KILL "$slave" && fail 'a slave goes on without its master'; }
         wait "$slave" || [ "$1" -ne 0 ] || fail "a slave has failed: $(cat slave.*)"
     done
 }

@@ -172,7 +172,7 @@ image=(-p 'a red star' --size 64x64 --steps 2 --tile-tokens 8 --tile-rows 4 --st
 jobs=("$(submit generate --gres=gpu:1 -- "${image[@]}" one.png)")
 jobs+=("$(submit train --gres=gpu:1 -- features --init config.json --steps 2 --batch 1 -q -o run)")
 if for_mpi; then
-    use_mpi 100
+    use_mpi 900
     jobs+=("$(submit generate --ntasks=2 -- "${image[@]}" ranks.png)")
 fi
 for job in "${jobs[@]}"; do until_true "job $job does not end" is COMPLETED "$job"; done
