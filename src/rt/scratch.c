@@ -3,6 +3,7 @@
 #include "base/offload.h"
 #include "rt/session.h"
 
+#include <limits.h>
 #include <starpu.h>
 
 /* Where a tile lies in the file. */
