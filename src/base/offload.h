@@ -22,5 +22,5 @@ int smalti_offload_read(void *user, int64_t offset, int64_t bytes, bool last, vo
 			struct smalti_error *error);
 /* Gives the space back to the disk. Not every file system can: then it stays taken until the end. */
 void smalti_offload_drop(const struct smalti_offload *offload, int64_t offset, int64_t bytes);
-/* What was written is on the disk afterwards. */
+/* Returns when what was written is on the disk. */
 int smalti_offload_sync(const struct smalti_offload *offload, struct smalti_error *error);

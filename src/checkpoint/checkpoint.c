@@ -212,13 +212,13 @@ static int open_variant(struct smalti_checkpoint *checkpoint, const char *stem, 
 	SCOPED(free) char *single = smalti_format(error, "%s%s.safetensors", stem, variant);
 	SCOPED(free) char *index = smalti_format(error, "%s.safetensors.index%s.json", stem, variant);
 	const int indexed = single && index ? takes_index(checkpoint, stem, single, index, error) : -1;
-	if (indexed == 0 && !is_there(checkpoint, single))
+	if (indexed < 0)
+		return -1;
+	if (!indexed && !is_there(checkpoint, single))
 		return 0;
-	int status = indexed;
-	if (indexed >= 0)
-		status =
-		    indexed ? open_indexed(checkpoint, index, error) : open_single(checkpoint, single, error);
-	return status < 0 ? -1 : 1;
+	const int status =
+	    indexed ? open_indexed(checkpoint, index, error) : open_single(checkpoint, single, error);
+	return status ? -1 : 1;
 }
 
 /* Files of pickled objects could run anything, so they are not read. */

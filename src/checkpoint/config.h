@@ -89,8 +89,8 @@ int smalti_transformer_config_read(const char *path, struct smalti_transformer_c
 int smalti_vae_config_read(const char *path, struct smalti_vae_config *config, struct smalti_error *error);
 int smalti_t5_config_read(const char *path, struct smalti_t5_config *config, struct smalti_error *error);
 /* The scheduler of that class (NULL: the one that the file names), with the file's values; the file may name
- * another class that there is. One that cannot be
- * run is no failure, as another may be asked for: `unusable` says why. */
+ * another class that there is. One that cannot be run is no failure, as another may be asked for: `unusable`
+ * says why. */
 int smalti_scheduler_config_read(const char *path, const char *class, struct smalti_scheduler_config *config,
 				 struct smalti_error *unusable, struct smalti_error *error);
 /* Another scheduler on the same file, as from_config() (4.4): keys of the same name carry over, the

@@ -399,10 +399,8 @@ static enum smalti_exit run(void *options, int count, char **operands)
 	smalti_signals_finish_within(1);
 	struct smalti_session *session = smalti_held_session(&settings->session, &error);
 	int status = session ? search_and_write(&query, session, operands[0], &error) : -1;
-	if (status < 0 && smalti_signals_caught()) {
-		error = (struct smalti_error)SMALTI_NO_ERROR;
-		smalti_fail(&error, SMALTI_ECANCELLED, "stopped by %s", smalti_signals_caught());
-	}
+	if (status < 0)
+		smalti_signals_blame(&error);
 	smalti_signals_first(NULL, NULL);
 	smalti_task_group_free(query.cancelled);
 	smalti_queries_free(&query.queries);

@@ -249,7 +249,7 @@ static void serve(struct smalti_server *server)
 	}
 }
 
-/* Finishes the requests in work; those that wait are refused meanwhile. */
+/* Finishes the requests that have begun; those that wait are refused meanwhile. */
 static void finish(struct smalti_server *server)
 {
 	pthread_mutex_lock(&server->mutex);

@@ -53,7 +53,7 @@ int smalti_serve_address_read(struct smalti_serve_address *address, const char *
 /* Whether a name, with a port behind it or none, can be of this machine alone: "localhost", 127.x.x.x or
  * [::1], whatever a name server says. */
 bool smalti_serve_is_local(const char *authority);
-/* Whether that is so of the name in an Origin: "http://localhost:8000". */
+/* Says the same of the name in an Origin: "http://localhost:8000". */
 bool smalti_serve_is_local_origin(const char *origin);
 /* What a peer is known by: "127.0.0.1", or an IPv6 network of 64 bits, where one has as many addresses as he
  * likes. */
@@ -153,7 +153,7 @@ void smalti_serve_job_comment(struct smalti_serve_job *job);
 /* From here on the server is closing: ends those that wait and have not begun. */
 void smalti_serve_jobs_refuse(struct smalti_server *server);
 /* @} */
-/* Whether nobody waits for an image any more. */
+/* Returns whether nobody waits for an image any more. */
 bool smalti_serve_is_unwanted(void *image);
 /* Submits what waits until a signal has come and nothing is left; a thread of its own. */
 void *smalti_serve_submit(void *server);
@@ -176,7 +176,7 @@ struct smalti_serve_peer {
 	bool probed;
 	struct smalti_serve_job *job; /* that it waits for; NULL: none */
 };
-/* For MHD_OPTION_NOTIFY_CONNECTION. */
+/* Notes that a connection begins or ends (MHD_OPTION_NOTIFY_CONNECTION). */
 void smalti_serve_peer_notify(void *server, struct MHD_Connection *connection, void **context,
 			      enum MHD_ConnectionNotificationCode code);
 /* NULL without memory: it is being closed. */

@@ -44,7 +44,7 @@ static bool is_from_here(const struct head *head)
 		(head->count[ORIGIN] == 1 && smalti_serve_is_local_origin(head->value[ORIGIN])));
 }
 
-/* In a time that does not tell how much of it is right. */
+/* Compares the token in a time that does not tell how much of it is right. */
 static bool has_token(const struct smalti_server *server, struct MHD_Connection *connection)
 {
 	static const char bearer[] = "Bearer ";
@@ -55,8 +55,10 @@ static bool has_token(const struct smalti_server *server, struct MHD_Connection 
 	given += strlen(bearer);
 	given += strspn(given, " ");
 	const size_t length = strlen(server->token);
-	unsigned char differs = strlen(given) != length;
-	for (size_t i = 0; !differs && i < length; i++)
+	if (strlen(given) != length)
+		return false;
+	unsigned char differs = 0;
+	for (size_t i = 0; i < length; i++)
 		differs |= (unsigned char)(given[i] ^ server->token[i]);
 	return !differs;
 }

@@ -17,7 +17,7 @@ __asm__(".pushsection .rodata\n"
 extern const char smalti_serve_page[] __attribute__((visibility("hidden")));
 
 enum {
-	MOST_BODY = 262144,
+	MOST_BODY = 256 << 10,
 	MOST_PASSED_OVER = 16 << 20,
 	MOST_WAITING = SMALTI_SERVE_CONNECTIONS - 100,    /* so that others are answered meanwhile */
 	MOST_CONNECTIONS = SMALTI_SERVE_CONNECTIONS + 40, /* with those that are being closed */
@@ -334,8 +334,7 @@ static struct smalti_serve_refusal check_head(const struct smalti_server *server
 static int add_body(struct exchange *exchange, const char *data, size_t size)
 {
 	if (!exchange->refusal.status && exchange->length + size > MOST_BODY)
-		exchange->refusal = (struct smalti_serve_refusal){MHD_HTTP_CONTENT_TOO_LARGE,
-								  "a request has 262144 bytes at most"};
+		exchange->refusal.status = MHD_HTTP_CONTENT_TOO_LARGE;
 	if (exchange->refusal.status) { /* passed over, so that the answer is read, but not for ever */
 		exchange->length += size;
 		return exchange->length > MOST_PASSED_OVER ? -1 : 0;
@@ -357,6 +356,9 @@ static enum MHD_Result refuse_head(struct smalti_server *server, struct MHD_Conn
 	if (refusal->status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		return refuse(server, connection, refusal->status, "%s expects %s", exchange->route->path,
 			      refusal->reason);
+	if (refusal->status == MHD_HTTP_CONTENT_TOO_LARGE)
+		return refuse(server, connection, refusal->status, "a request has %d bytes at most",
+			      MOST_BODY);
 	return refuse(server, connection, refusal->status, "%s", refusal->reason);
 }
 
@@ -427,8 +429,8 @@ static void completed(void *user, struct MHD_Connection *connection, void **stat
 	*state = NULL;
 }
 
-/* The HTTP library's words are for who develops with it; but what it answers by itself is told nowhere else.
- */
+/* Counts what the HTTP library answers by itself, which it tells in its log alone. Its other words are for
+ * developers. */
 static void hear(void *user, const char *format, va_list args)
 {
 	struct smalti_server *server = user;

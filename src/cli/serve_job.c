@@ -109,7 +109,7 @@ void smalti_serve_job_comment(struct smalti_serve_job *job)
 	add_event(job, smalti_format(NULL, ":\n\n"));
 }
 
-/* What waits leaves the queue. */
+/* Takes out of the queue what waits there. */
 static void withdraw(struct smalti_serve_job *job)
 {
 	struct smalti_server *server = job->server;

@@ -69,7 +69,7 @@ static double resident_bytes(void)
 	return resident ? (double)strtoll(resident, NULL, 10) * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* What was written into memory; NULL without any. */
+/* Returns what was written into memory; NULL where there was none. */
 static char *close_text(FILE *out, char **text)
 {
 	const bool failed = ferror(out);

@@ -6,7 +6,7 @@
 
 #include <poll.h>
 
-/* Of one address, so that it does not shut out all others. */
+/* Connections of one address, so that it does not shut out all others. */
 enum { MOST_OF_CLIENT = SMALTI_SERVE_CONNECTIONS / 2 };
 
 static void close_peer(struct smalti_serve_peer *peer)

@@ -3,9 +3,9 @@
 
 #include "base/base.h"
 
-/* Requests that wait, of clients that take turns image by image, as a client's own requests do: who asks for
- * much waits for himself. An image's turn is one behind the client's last, so that among those in work, too,
- * the first of a client goes before the tenth of another. The caller's mutex guards all of it. */
+/* Requests that wait, of clients that take turns image by image, as a client's own requests do: a client that
+ * asks for much waits for itself. An image's turn is one behind the client's last, so that among those in
+ * work, too, the first of a client goes before the tenth of another. The caller's mutex guards all of it. */
 
 struct smalti_serve_client;
 

@@ -159,6 +159,14 @@ static void note_crowd(const struct smalti_session *session)
 			session->workers, places, smalti_plural(places));
 }
 
+void smalti_signals_blame(struct smalti_error *error)
+{
+	if (!smalti_signals_caught())
+		return;
+	*error = (struct smalti_error)SMALTI_NO_ERROR;
+	smalti_fail(error, SMALTI_ECANCELLED, "stopped by %s", smalti_signals_caught());
+}
+
 struct smalti_session *smalti_held_session(const struct smalti_session_options *options,
 					   struct smalti_error *error)
 {

@@ -25,6 +25,9 @@ void smalti_signals_finish_within(int seconds);
 
 /* "SIGINT", "SIGTERM" or, while none came, NULL. */
 const char *smalti_signals_caught(void);
+/* Says in the place of an error that the command was stopped, where a signal came: what failed then followed
+ * from it. */
+void smalti_signals_blame(struct smalti_error *error);
 
 /* A session whose threads never receive a signal: it interrupts the main thread's reads. NULL with an error.
  */

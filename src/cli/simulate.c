@@ -97,9 +97,7 @@ enum smalti_exit smalti_simulate_run(void *values, int count, char **operands)
 		status = smalti_calibrate(options->measured, options->precision, options->calibrate, &error);
 	else
 		status = simulate(options, &error);
-	if (status < 0 && smalti_signals_caught()) {
-		error = (struct smalti_error)SMALTI_NO_ERROR;
-		smalti_fail(&error, SMALTI_ECANCELLED, "stopped by %s", smalti_signals_caught());
-	}
+	if (status < 0)
+		smalti_signals_blame(&error);
 	return status ? smalti_command_fail(&smalti_simulate_command, &error) : smalti_finish_stdout();
 }

@@ -153,10 +153,8 @@ static const struct smalti_option rows[] = {
     SMALTI_TILE_TOKENS_ROW(TYPE, train.tile_tokens),
     {SMALTI_STRING(TYPE, train.strategy), "strategy", 0, "NAME",
      "spread a step over the devices: data (its samples), patch or ring (the tokens of a sample), tensor "
-     "(heads "
-     "and the MLP's columns, with the weights), or such as hybrid:data2.patch2; NAME may end in the number "
-     "of "
-     "parts"},
+     "(heads and the MLP's columns, with the weights), or such as hybrid:data2.patch2; NAME may end in the "
+     "number of parts"},
     {SMALTI_STRING(TYPE, train.shares), "shares", 0, "A:B:...",
      "with --strategy: the shares of the CPUs and of each device in turn; default: the devices' are equal"},
     SMALTI_SESSION_ROWS(TYPE),

@@ -152,15 +152,10 @@ static int settle(struct smalti_export_run *run, int status, struct smalti_error
 	return -1;
 }
 
-static struct smalti_hold *hold_output(const struct smalti_export_run *run, struct smalti_error *error)
-{
-	const char *output = run->options->output;
-	return smalti_make_directory(output, error) ? NULL : smalti_hold_open(output, "exports", error);
-}
-
 static int export_all(struct smalti_export_run *run, struct smalti_error *error)
 {
-	SCOPED(smalti_hold_close) struct smalti_hold *hold = hold_output(run, error);
+	SCOPED(smalti_hold_close)
+	struct smalti_hold *hold = smalti_hold_open(run->options->output, "exports", error);
 	if (!hold || smalti_export_load(run, error) < 0)
 		return -1;
 	if (run->progress->complete)

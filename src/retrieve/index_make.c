@@ -75,9 +75,7 @@ static int open_projections(struct making *m, struct smalti_error *error)
 static int open_output(struct making *m, struct smalti_error *error)
 {
 	const char *output = m->options->output;
-	m->hold = smalti_make_directory(output, error) < 0
-		      ? NULL
-		      : smalti_hold_open(output, "makes an index", error);
+	m->hold = smalti_hold_open(output, "makes an index", error);
 	if (!m->hold)
 		return -1;
 	const int found = smalti_find_in(output, smalti_index_description, error);

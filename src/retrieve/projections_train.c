@@ -50,8 +50,7 @@ static int64_t row_width(const struct run *run)
 static int open_output(struct run *run, struct smalti_error *error)
 {
 	const char *output = run->options->output;
-	run->hold =
-	    smalti_make_directory(output, error) < 0 ? NULL : smalti_hold_open(output, "trains", error);
+	run->hold = smalti_hold_open(output, "trains", error);
 	if (!run->hold)
 		return -1;
 	const int found = smalti_find_in(output, smalti_projections_description, error);

@@ -18,7 +18,7 @@ static const struct starpu_disk_ops *const theirs = &starpu_disk_stdio_ops;
 static struct scratch {
 	struct smalti_session *session;
 	struct smalti_offload *file;
-	void *measuring; /* what their operations work on; NULL: the disk is measured */
+	void *measuring; /* what their operations work on while the disk is measured; then NULL */
 	pthread_mutex_t mutex;
 	struct extent *free;
 	int64_t end;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/hold.h"
+#include "base/file.h"
 #include "base/process.h"
 #include "store/claims.h"
 #include "store/lock.h"
@@ -25,6 +26,8 @@ static int take(struct smalti_hold *hold, const char *directory, const char *mak
 {
 	const struct smalti_lock_wait wait = {refuse_to_wait, hold, SMALTI_LEASE};
 	struct smalti_error cause = SMALTI_NO_ERROR;
+	if (smalti_make_directory(directory, error) < 0)
+		return -1;
 	hold->file = smalti_format(error, "%s/.lock", directory);
 	hold->heartbeat = hold->file ? smalti_heartbeat_start(SMALTI_LEASE, error) : NULL;
 	hold->lock = hold->heartbeat ? smalti_lock_open(directory, &wait, hold->heartbeat, error) : NULL;

@@ -7,8 +7,8 @@
  * as that takes, and the next one is told who does. */
 struct smalti_hold;
 
-/* `makes` is what it does there, for a person: "indexes". SMALTI_EINVAL: another process holds the directory,
- * which is there. */
+/* Makes the directory where it is not there. `makes` is what the process does there, for a person: "exports".
+ * SMALTI_EINVAL: another process holds the directory. */
 struct smalti_hold *smalti_hold_open(const char *directory, const char *makes, struct smalti_error *error);
 /* Removes the lock's file, too. NULL is fine. */
 void smalti_hold_close(struct smalti_hold *hold);

@@ -22,8 +22,7 @@ void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum 
 	}
 	for (int64_t at = 0; at < count; at += PIECE) {
 		const int64_t piece = smalti_min(PIECE, count - at);
-		smalti_convert(piece, dtype, (const char *)x + at * size, SMALTI_F32, y + at);
-		smalti_convert(piece, SMALTI_F32, y + at, compute, narrow);
+		smalti_convert(piece, dtype, (const char *)x + at * size, compute, narrow);
 		smalti_convert(piece, compute, narrow, SMALTI_F32, y + at);
 	}
 }

@@ -16,7 +16,7 @@ dnnl_engine_t smalti_onednn_engine(struct smalti_error *error);
  *	ALONE_IN_ONEDNN;
  *
  * How a weight is laid out follows from the number of threads when the product is described, and that number
- *is each thread's own: the threads that reserve, pack and multiply have to say the same. */
+ * is each thread's own: the threads that reserve, pack and multiply have to say the same. */
 #define ALONE_IN_ONEDNN                                                                                      \
 	SCOPED(smalti_onednn_leave) __attribute__((unused)) const int threads_before = smalti_onednn_enter()
 int smalti_onednn_enter(void);
