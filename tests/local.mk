@@ -170,18 +170,17 @@ EXTRA_PROGRAMS += tests/store_worker
 EXTRA_PROGRAMS += tests/make_bad_dataset
 CLEANFILES += tests/make_bad_dataset
 tests/extract_bad.log: tests/make_bad_dataset$(EXEEXT)
-EXTRA_LTLIBRARIES = libfault.la
+# Every script may preload them, so they are made before any test.
+check_LTLIBRARIES += libfault.la
 libfault_la_SOURCES = tests/fault.c tests/fault_streams.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
-CLEANFILES += $(EXTRA_LTLIBRARIES)
-tests/mpi.log tests/shrink.log: libfault.la
-tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm.log tests/slurm_array.log tests/store_kill.log tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT) libfault.la
+tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm.log tests/slurm_array.log tests/store_kill.log \
+tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT)
 
 if OPENCL
-EXTRA_LTLIBRARIES += liblose_opencl.la
+check_LTLIBRARIES += liblose_opencl.la
 liblose_opencl_la_SOURCES = tests/lose_opencl.c
 liblose_opencl_la_LDFLAGS = -module -avoid-version -rpath /nowhere
-tests/lost.log: liblose_opencl.la
 endif
 
 EXTRA_PROGRAMS += tests/slave_failure
