@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/mix.h"
 #include "bench/memory.h"
+#include "bench/online.h"
 #include "bench/peak.h"
 #include "bench/statistics.h"
 #include "cli/report_training.h"
@@ -22,10 +23,14 @@ static const char caption[] =
     "a watercolour of a lighthouse on a cliff above a stormy sea at dusk, gulls around its lantern, a small "
     "red boat on the waves below, long shadows and warm light, number";
 
-static void fill_with_noise(unsigned char *row, int64_t bytes, uint64_t *state)
+/* Smooth in both directions, with noise in the lowest bits: a decoder has as much to do as with a photograph.
+ */
+static void fill_row(unsigned char *row, int64_t side, int64_t y, uint64_t *state)
 {
-	for (int64_t i = 0; i < bytes; i++)
-		row[i] = (unsigned char)smalti_mix(++*state);
+	for (int64_t x = 0; x < side; x++)
+		for (int c = 0; c < 3; c++)
+			row[3 * x + c] = (unsigned char)((x * (c + 1) + y * (3 - c)) * 60 / side +
+							 (smalti_mix(++*state) & 7));
 }
 
 static int write_rows(struct smalti_image_writer *writer, int64_t side, uint64_t seed,
@@ -33,7 +38,7 @@ static int write_rows(struct smalti_image_writer *writer, int64_t side, uint64_t
 {
 	SCOPED(free) unsigned char *row = smalti_calloc(side, 3, error);
 	for (int64_t y = 0; row && y < side; y++) {
-		fill_with_noise(row, 3 * side, &seed);
+		fill_row(row, side, y, &seed);
 		if (smalti_image_write_rows(writer, y, 1, row, error) < 0)
 			return -1;
 	}
@@ -58,7 +63,7 @@ int smalti_ablation_make_items(const struct smalti_ablation *ablation, struct sm
 	int status = writer ? 0 : -1;
 	for (int64_t i = 0; i < ablation->items && status == 0; i++) {
 		SCOPED(free) char *path = smalti_format(error, "%s/%" PRId64 ".png", ablation->directory, i);
-		status = path ? write_image(path, ablation->image_size, (uint64_t)i << 32, error) : -1;
+		status = path ? write_image(path, ablation->picture_size, (uint64_t)i << 32, error) : -1;
 		fprintf(smalti_writer_stream(writer),
 			"{\"path\": \"%" PRId64 ".png\", \"prompt\": \"%s %" PRId64 "\"}\n", i, caption, i);
 	}
@@ -76,78 +81,78 @@ static enum smalti_extract_action go_on_extracting(void *user, const struct smal
 	return SMALTI_EXTRACT_CONTINUE;
 }
 
-/* In a session of its own. */
-static int extract(const struct smalti_ablation *ablation, const struct smalti_extract_options *options,
-		   double *seconds, int64_t *written, struct smalti_error *error)
+/* `list` has to last as long as they do. */
+static void set_extraction(const struct smalti_ablation *ablation, const char *const *list,
+			   const char *output, struct smalti_extract_options *options)
 {
+	smalti_extract_defaults(options);
+	options->inputs = list;
+	options->input_count = 1;
+	options->output = output;
+	options->text = options->images = true;
+	options->image_size = ablation->image_size;
+	options->model = ablation->model;
+}
+
+static char *list_of(const struct smalti_ablation *ablation, struct smalti_error *error)
+{
+	return smalti_format(error, "%s/list.jsonl", ablation->directory);
+}
+
+int smalti_ablation_extract(const struct smalti_ablation *ablation, enum smalti_compression compression,
+			    const char *name, int64_t *stored, struct smalti_error *error)
+{
+	SCOPED(free) char *list = list_of(ablation, error);
+	SCOPED(free) char *output = smalti_format(error, "%s/%s", ablation->directory, name);
+	struct smalti_extract_options options;
 	struct smalti_extract_result result;
+	if (!list || !output)
+		return -1;
+	set_extraction(ablation, (const char *const[]){list}, output, &options);
+	options.compression = compression;
 	struct smalti_session *session = smalti_session_open(ablation->session, error);
-	const double began = smalti_now();
-	int status = session ? smalti_extract(session, options, go_on_extracting, NULL, &result, error) : -1;
-	*seconds = smalti_now() - began;
+	int status = session ? smalti_extract(session, &options, go_on_extracting, NULL, &result, error) : -1;
 	if (session && smalti_session_close(session, error) < 0)
 		status = -1;
 	if (status == 0 && result.failures)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "%s: %" PRId64 " items failed; smalti report says why", options->output,
+				   "%s: %" PRId64 " items failed; smalti report says why", output,
 				   result.failures);
-	*written = status == 0 ? result.progress.written_bytes : 0;
-	return status;
-}
-
-/* The first item alone, elsewhere, tells what opening the model takes. */
-static int extract_twice(const struct smalti_ablation *ablation, struct smalti_extract_options *options,
-			 const char *output, struct smalti_ablation_extraction *result,
-			 struct smalti_error *error)
-{
-	SCOPED(free) char *alone = smalti_format(error, "%s-first", output);
-	double first, all;
-	int64_t written;
-	if (!alone)
-		return -1;
-	options->output = alone;
-	options->end = 1;
-	if (extract(ablation, options, &first, &written, error) < 0)
-		return -1;
-	smalti_remove_directory(alone);
-	options->output = output;
-	options->end = 0;
-	if (extract(ablation, options, &all, &written, error) < 0)
-		return -1;
-	result->seconds = fmax(all - first, 0) / (double)(ablation->items - 1);
-	result->stored = written / ablation->items;
-	return 0;
-}
-
-int smalti_ablation_extract(const struct smalti_ablation *ablation, unsigned features,
-			    enum smalti_compression compression, const char *name,
-			    struct smalti_ablation_extraction *result, struct smalti_error *error)
-{
-	SCOPED(free) char *list = smalti_format(error, "%s/list.jsonl", ablation->directory);
-	SCOPED(free) char *output = list ? smalti_format(error, "%s/%s", ablation->directory, name) : NULL;
-	struct smalti_extract_options options;
-	if (!output)
-		return -1;
-	smalti_extract_defaults(&options);
-	options.inputs = (const char *const[]){list};
-	options.input_count = 1;
-	options.text = features & SMALTI_ABLATION_TEXT;
-	options.images = features & SMALTI_ABLATION_IMAGES;
-	options.image_size = ablation->image_size;
-	options.compression = compression;
-	options.model = ablation->model;
-	const bool fresh = smalti_peak_reset();
-	const int status = extract_twice(ablation, &options, output, result, error);
-	result->peak = fresh ? smalti_peak_read() : -1;
+	*stored = status == 0 ? result.progress.written_bytes / ablation->items : 0;
 	return status;
 }
 
 /* Training */
 
-static enum smalti_train_action go_on_training(void *user, const struct smalti_train_progress *progress)
+/* A run as its progress tells it. */
+struct following {
+	struct smalti_online *online; /* NULL: no features are computed */
+	int64_t batch, steps;         /* that were made */
+	double at;                    /* when the last one ended */
+	double *seconds;              /* from the end of the one before to that of each step */
+	double computing;             /* of them, in all */
+	struct smalti_error error;    /* why the features were not computed; code 0: they were */
+};
+
+/* Before every step but the first, which does not count. */
+static int compute_features(struct following *f, const struct smalti_train_progress *progress)
 {
-	(void)user, (void)progress;
-	return SMALTI_TRAIN_CONTINUE;
+	if (!f->online || progress->step == progress->steps)
+		return 0;
+	const int status = smalti_online_compute(f->online, f->batch, &f->error);
+	f->computing += smalti_now() - f->at;
+	return status;
+}
+
+static enum smalti_train_action follow(void *user, const struct smalti_train_progress *progress)
+{
+	struct following *f = user;
+	if (progress->note || progress->step == f->steps)
+		return SMALTI_TRAIN_CONTINUE;
+	const double now = smalti_now();
+	f->seconds[f->steps++] = now - f->at;
+	f->at = now;
+	return compute_features(f, progress) < 0 ? SMALTI_TRAIN_STOP : SMALTI_TRAIN_CONTINUE;
 }
 
 static void set_options(const struct smalti_ablation *ablation, const struct smalti_ablation_way *way,
@@ -182,30 +187,24 @@ static double busy_of(const struct smalti_training_history *history)
 	return sum;
 }
 
-/* Of the steps behind the first. */
-static int read_log(const char *run, int64_t batch, int workers, struct smalti_ablation_training *result,
-		    double *flops, struct smalti_error *error)
+/* Of the steps behind the first, which took `seconds` with what was before them. */
+static int read_log(const char *run, int64_t batch, int workers, double seconds,
+		    struct smalti_ablation_training *result, double *flops, struct smalti_error *error)
 {
 	struct smalti_training_history history;
 	int status = smalti_training_history_read(run, &history, error);
 	if (status == 0 && history.count < 2)
 		status = smalti_fail(error, SMALTI_EIO, "%s/log.jsonl: the steps are not there", run);
-	const int count = (int)history.count - 1;
-	SCOPED(free) double *seconds = status == 0 ? smalti_calloc(count, sizeof(*seconds), error) : NULL;
-	if (seconds) {
-		const double all = sum_of(&history, SMALTI_TRAINING_SECONDS);
-		for (int i = 0; i < count; i++)
-			seconds[i] = history.points[i + 1].values[SMALTI_TRAINING_SECONDS];
-		const struct smalti_training_point *last = &history.points[count];
+	if (status == 0) {
+		const struct smalti_training_point *last = &history.points[history.count - 1];
 		*flops = last->values[SMALTI_TRAINING_TFLOPS] * last->values[SMALTI_TRAINING_SECONDS] * 1e12 /
 			 (double)batch;
-		result->seconds = smalti_median(seconds, count) / (double)batch;
-		result->data = sum_of(&history, SMALTI_TRAINING_DATA_SECONDS) / all;
-		result->update = sum_of(&history, SMALTI_TRAINING_UPDATE_SECONDS) / all;
-		result->busy = busy_of(&history) / (all * workers);
+		result->data = sum_of(&history, SMALTI_TRAINING_DATA_SECONDS) / seconds;
+		result->update = sum_of(&history, SMALTI_TRAINING_UPDATE_SECONDS) / seconds;
+		result->busy = busy_of(&history) / (sum_of(&history, SMALTI_TRAINING_SECONDS) * workers);
 	}
 	smalti_training_history_free(&history);
-	return seconds ? 0 : -1;
+	return status;
 }
 
 /* Right behind the run. Of CPUs it is known in f32 alone. */
@@ -220,27 +219,61 @@ static double peak_of(struct smalti_session *session, enum smalti_precision prec
 	return peak;
 }
 
-static int train_in(struct smalti_session *session, const struct smalti_ablation *ablation,
-		    const struct smalti_ablation_way *way, const char *run,
-		    struct smalti_ablation_training *result, struct smalti_error *error)
+/* Opens what computes features in each step, if any are. */
+static int open_online(struct smalti_session *session, const struct smalti_ablation *ablation,
+		       const struct smalti_ablation_way *way, const char *list, struct following *f,
+		       struct smalti_error *error)
+{
+	struct smalti_extract_options options;
+	if (!way->computed)
+		return 0;
+	set_extraction(ablation, &list, "none", &options);
+	options.text = way->computed & SMALTI_ABLATION_TEXT;
+	options.images = way->computed & SMALTI_ABLATION_IMAGES;
+	f->online = smalti_online_open(session, &options, error);
+	return f->online ? 0 : -1;
+}
+
+static int train_with(struct smalti_session *session, const struct smalti_ablation *ablation,
+		      const struct smalti_ablation_way *way, const char *run, struct following *f,
+		      struct smalti_ablation_training *result, struct smalti_error *error)
 {
 	SCOPED(free) char *features = smalti_format(error, "%s/%s", ablation->directory, way->features);
 	struct smalti_train_options options;
 	struct smalti_train_result trained;
-	double flops;
+	double flops = 0, all = 0;
 	if (!features)
 		return -1;
 	set_options(ablation, way, &options);
 	options.data.directories = (const char *const[]){features};
 	options.data.directory_count = 1;
 	options.output = run;
-	if (smalti_train(session, &options, go_on_training, NULL, &trained, error) < 0)
+	if (smalti_train(session, &options, follow, f, &trained, error) < 0 || smalti_pass(error, &f->error))
 		return -1;
 	const double peak = peak_of(session, way->precision);
-	if (read_log(run, options.batch, session->workers, result, &flops, error) < 0)
+	for (int i = 1; i <= ablation->repeats; i++)
+		all += f->seconds[i];
+	if (read_log(run, options.batch, session->workers, all, result, &flops, error) < 0)
 		return -1;
+	result->seconds = smalti_median(f->seconds + 1, ablation->repeats) / (double)options.batch;
+	result->computing = f->computing / all;
 	result->bound = flops / peak;
 	return 0;
+}
+
+static int train_in(struct smalti_session *session, const struct smalti_ablation *ablation,
+		    const struct smalti_ablation_way *way, const char *run,
+		    struct smalti_ablation_training *result, struct smalti_error *error)
+{
+	SCOPED(free) char *list = list_of(ablation, error);
+	SCOPED(free) double *seconds = smalti_calloc(ablation->repeats + 1, sizeof(*seconds), error);
+	struct following f = {
+	    .batch = ablation->batch * way->batches, .at = smalti_now(), .seconds = seconds};
+	const int status = list && seconds && open_online(session, ablation, way, list, &f, error) == 0
+			       ? train_with(session, ablation, way, run, &f, result, error)
+			       : -1;
+	smalti_online_close(f.online);
+	return status;
 }
 
 int smalti_ablation_train(const struct smalti_ablation *ablation, const struct smalti_ablation_way *way,

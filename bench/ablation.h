@@ -9,28 +9,22 @@ struct smalti_ablation {
 	const char *directory; /* to work in */
 	const struct smalti_session_options *session;
 	struct smalti_model_options model;
-	int64_t items;      /* of the data set, two or more */
-	int64_t image_size; /* bins of the images */
+	int64_t items;        /* of the data set, two or more */
+	int64_t image_size;   /* bins of the images */
+	int64_t picture_size; /* side of the pictures on the disk */
 	int64_t batch, lanes;
 	int repeats; /* steps that count, behind one that does not */
 };
 
-/* Writes the data set: images of noise, each with a caption. -1 with an error. */
+/* Writes the data set: pictures, each with a caption. -1 with an error. */
 int smalti_ablation_make_items(const struct smalti_ablation *ablation, struct smalti_error *error);
 
-/* What features take that are computed anew. */
-struct smalti_ablation_extraction {
-	double seconds; /* an item, without what opening the model takes */
-	int64_t peak;   /* bytes resident at most; -1: not known */
-	int64_t stored; /* bytes an item on the disk */
-};
+/* Extracts the features of all items into the directory `name` of the working directory; *stored gets the
+ * bytes an item takes on the disk. */
+int smalti_ablation_extract(const struct smalti_ablation *ablation, enum smalti_compression compression,
+			    const char *name, int64_t *stored, struct smalti_error *error);
 
 enum smalti_ablation_features { SMALTI_ABLATION_TEXT = 1, SMALTI_ABLATION_IMAGES = 2 };
-
-/* Extracts `features` of all items into the directory `name` of the working directory. */
-int smalti_ablation_extract(const struct smalti_ablation *ablation, unsigned features,
-			    enum smalti_compression compression, const char *name,
-			    struct smalti_ablation_extraction *result, struct smalti_error *error);
 
 /* How a run trains. */
 struct smalti_ablation_way {
@@ -38,14 +32,15 @@ struct smalti_ablation_way {
 	int64_t prefetch;     /* rows; 0: a batch */
 	enum smalti_precision precision;
 	enum smalti_recomputation recomputation;
-	int64_t batches; /* of the ablation's in one of the run's */
+	int64_t batches;   /* of the ablation's in one of the run's */
+	unsigned computed; /* features of the batch that are computed again before each step, in f32 */
 };
 
 struct smalti_ablation_training {
-	double seconds; /* an item: the median step's, by its items */
-	double data,
-	    update;   /* shares of the steps' time: the wait for features, clipping and the optimizer */
-	double busy;  /* share of the workers' time that they are in tasks */
+	double seconds; /* an item: the median step's with what is before it, by its items */
+	double computing, data,
+	    update;  /* shares of that time: features, the wait for stored ones, clipping and the optimizer */
+	double busy; /* share of the workers' time in steps that they are in tasks */
 	double bound; /* seconds an item at the peak of all workers; NAN: not known for the precision */
 	int64_t peak; /* bytes resident at most; -1: not known */
 };
