@@ -201,7 +201,7 @@ static int read_log(const char *run, int64_t batch, int workers, double seconds,
 			 (double)batch;
 		result->data = sum_of(&history, SMALTI_TRAINING_DATA_SECONDS) / seconds;
 		result->update = sum_of(&history, SMALTI_TRAINING_UPDATE_SECONDS) / seconds;
-		result->busy = busy_of(&history) / (sum_of(&history, SMALTI_TRAINING_SECONDS) * workers);
+		result->busy = busy_of(&history) / (seconds * workers);
 	}
 	smalti_training_history_free(&history);
 	return status;

@@ -73,7 +73,7 @@ const struct smalti_command smalti_bench_train_command = {
 	"adds a measure, or replaces the one that the line names.\n\n"
 	"\"seconds\" are those of an item: its part of the median step with what is before it. \"extract\", "
 	"\"wait\" and \"update\" are the shares of computing features, of waiting for stored ones, and of "
-	"clipping and the optimizer; \"busy\" is how much of the workers' time in steps they were in tasks. "
+	"clipping and the optimizer; \"busy\" is how much of the workers' time they were in tasks. "
 	"\"peak MiB\" is the most memory that was resident. \"bound\" is the items per second of steps "
 	"that have all workers at their peak in f32, as smalti-bench stages measures it. \"KiB\" is what an "
 	"item's features take on the disk.\n\n"

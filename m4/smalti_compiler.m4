@@ -33,18 +33,19 @@ AC_DEFUN([AX_SMALTI_SANITIZERS], [
   AC_SUBST([SMALTI_SANITIZE])
 ])
 
-# AX_SMALTI_FUZZERS: --enable-fuzzers builds tests/fuzz with libFuzzer (clang only).
+# AX_SMALTI_FUZZERS: --enable-fuzzers builds tests/fuzz with libFuzzer, too, of what sanitizers look at (clang only).
 AC_DEFUN([AX_SMALTI_FUZZERS], [
-  AC_ARG_ENABLE([fuzzers], [AS_HELP_STRING([--enable-fuzzers], [build the fuzzers (needs CC=clang)])])
+  AC_ARG_ENABLE([fuzzers], [AS_HELP_STRING([--enable-fuzzers], [build the fuzzers, too (needs --enable-sanitizers and CC=clang)])])
   AS_IF([test "x$enable_fuzzers" = xyes], [
+    AS_IF([test "x$enable_sanitizers" = xyes], [],
+      [AC_MSG_ERROR([--enable-fuzzers needs --enable-sanitizers: what a fuzzer finds is seen by them])])
     save_CFLAGS=$CFLAGS
     CFLAGS="$CFLAGS -fsanitize=fuzzer-no-link"
     AC_COMPILE_IFELSE([AC_LANG_PROGRAM()], [],
       [AC_MSG_ERROR([--enable-fuzzers needs clang with libFuzzer: configure with CC=clang CXX=clang++ (Debian: clang libclang-rt-14-dev)])])
     CFLAGS=$save_CFLAGS
-    SMALTI_KERNELS="-fno-sanitize=all" # no fuzzer is for them, and to instrument them takes minutes
-    SMALTI_WIDE_KERNELS=$SMALTI_KERNELS
-    SMALTI_SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+    SMALTI_SANITIZE="$SMALTI_SANITIZE -fsanitize=fuzzer-no-link"
+    SMALTI_KERNELS="-fno-sanitize=all" # no fuzzer is for them
   ])
   AC_SUBST([SMALTI_KERNELS])
   AC_SUBST([SMALTI_WIDE_KERNELS])

@@ -1,6 +1,4 @@
-if !FUZZERS
 LDADD = libharness.la libbench.la libcli.la libcore.la $(CUNIT_LIBS)
-endif
 check_LTLIBRARIES = libharness.la
 libharness_la_SOURCES = \
 	tests/codelet_case.h \
@@ -231,24 +229,20 @@ AM_TESTS_ENVIRONMENT = \
 clean-local:
 	rm -rf tests/.starpu tests/.pocl
 
-# A fuzzer is tests/fuzz/fuzz_SUBJECT.c, its first inputs tests/fuzz/corpus/SUBJECT/*: one line here adds it.
+# A fuzzer is tests/fuzz/fuzz_SUBJECT.c, its first inputs tests/fuzz/corpus/SUBJECT/*: a word here adds it. All are one program,
+# and each a link to it, as tests are.
 if FUZZERS
-LDADD = libcore.la $(LIB_FUZZING_ENGINE)
-noinst_PROGRAMS += tests/fuzz/fuzz_caption
-noinst_PROGRAMS += tests/fuzz/fuzz_dataset
-noinst_PROGRAMS += tests/fuzz/fuzz_image
-noinst_PROGRAMS += tests/fuzz/fuzz_npy
-noinst_PROGRAMS += tests/fuzz/fuzz_parse
-noinst_PROGRAMS += tests/fuzz/fuzz_png
-noinst_PROGRAMS += tests/fuzz/fuzz_prompts
-noinst_PROGRAMS += tests/fuzz/fuzz_config
-noinst_PROGRAMS += tests/fuzz/fuzz_run
-noinst_PROGRAMS += tests/fuzz/fuzz_safetensors
-noinst_PROGRAMS += tests/fuzz/fuzz_serve
-tests_fuzz_fuzz_serve_LDADD = libcli.la $(LDADD)
-noinst_PROGRAMS += tests/fuzz/fuzz_shard
-noinst_PROGRAMS += tests/fuzz/fuzz_spiece
-noinst_PROGRAMS += tests/fuzz/fuzz_tokenizer
+fuzzers = tests/fuzz/fuzz_caption tests/fuzz/fuzz_config tests/fuzz/fuzz_dataset tests/fuzz/fuzz_image tests/fuzz/fuzz_npy \
+	tests/fuzz/fuzz_parse tests/fuzz/fuzz_png tests/fuzz/fuzz_prompts tests/fuzz/fuzz_run tests/fuzz/fuzz_safetensors \
+	tests/fuzz/fuzz_serve tests/fuzz/fuzz_shard tests/fuzz/fuzz_spiece tests/fuzz/fuzz_tokenizer
+EXTRA_PROGRAMS += tests/fuzz/run_fuzz
+tests_fuzz_run_fuzz_SOURCES = tests/fuzz/run_fuzz.c tests/fuzz/fuzz.h $(fuzzers:=.c)
+tests_fuzz_run_fuzz_LDADD = libcli.la libcore.la $(LIB_FUZZING_ENGINE)
+.PHONY: fuzzers
+fuzzers: $(fuzzers)
+$(fuzzers): tests/fuzz/run_fuzz$(EXEEXT)
+	$(AM_V_GEN)ln -sf run_fuzz $@
+CLEANFILES += $(fuzzers) tests/fuzz/run_fuzz
 endif
 
 EXTRA_DIST += tests/command.sh tests/device_images.sh tests/ranks.sh tests/store.sh tests/examples.py tests/features_h5py.py \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
 #include "text/cleaning.h"
 
 #include <stdlib.h>
 #include <unistr.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Whatever the bytes, both cleanings give valid UTF-8. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	static struct smalti_cleaner *cleaner;
 	if (!cleaner)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
 #include "checkpoint/config.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(bool ok)
 {
@@ -60,7 +60,7 @@ static void try_schedulers(const cJSON *file)
 }
 
 /* Whatever the text, a parser either refuses it or gives numbers that later code can trust. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	cJSON *file = smalti_json_parse((const char *)data, size, &error);

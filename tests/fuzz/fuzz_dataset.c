@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
 #include "base/utf8.h"
 #include "dataset/dataset.h"
 #include "dataset/dataset_format.h"
@@ -8,8 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The first byte is the format, by the name of a link to the file; else what it holds decides. */
 static const char *const names[] = {"csv", "tsv", "tar", "jsonl", "json"};
@@ -81,7 +81,7 @@ static void read_all(struct smalti_dataset *dataset, int64_t size)
 }
 
 /* Whatever the list, it is refused, or read to its end, from anywhere. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	static int file = -1;
 	if (file < 0)

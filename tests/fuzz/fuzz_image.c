@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
 #include "image/image.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { PIXELS = 1 << 16, BAND = 7 };
 
@@ -28,7 +28,7 @@ static int read_all(struct smalti_image_reader *image, struct smalti_error *erro
 }
 
 /* Whatever the file, it is refused, or its pixels are read within the limits. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	static int fd = -1;
 	static char path[64];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
 #include "checkpoint/npy.h"
 
 #include <stdlib.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Whatever the bytes, they are refused, or the array is the end of them and as large as its shape says. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_tensor_view view;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
 #include "base/parse.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Whatever the text, each parser either refuses it or stays within the range asked for. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	char *text = strndup((const char *)data, size);
 	struct smalti_error error = SMALTI_NO_ERROR;

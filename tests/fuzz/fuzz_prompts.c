@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
 #include "text/prompts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Whatever the file, it is read to its end, and what is handed out is in the ranges promised. */
 static void check(const struct smalti_prompt_line *line)
@@ -22,7 +22,7 @@ static void check(const struct smalti_prompt_line *line)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	static int fd = -1;
 	static char path[64];

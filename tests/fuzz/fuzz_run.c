@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
 #include "store/run_read.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Whatever the bytes, a log's points are in order and its counts within what they are for. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_run run = {.file = NULL};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
 #include "checkpoint/safetensors.h"
 
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Whatever the bytes, every view lies inside them and holds what its shape says. */
 static void check(const struct smalti_tensor_view *view, const uint8_t *data, size_t size)
@@ -20,7 +20,7 @@ static void check(const struct smalti_tensor_view *view, const uint8_t *data, si
 		(void)bytes[0], (void)bytes[view->bytes - 1];
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_safetensors *file = smalti_safetensors_parse(data, (int64_t)size, &error);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/serve.h"
+#include "fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "cli/serve.h"
 
 /* Whatever the body, a request is within the limits or refused with a reason; whatever the Host, what is
  * taken for this machine's has no letters but those of its name and of hexadecimal numbers. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	static const struct smalti_serve_options options = {
 	    .width = 1024,

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
 #include "shard/index.h"
 
 #include <inttypes.h>
@@ -7,8 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { ROWS_READ = 64 };
 
@@ -73,7 +73,7 @@ static void read_sealed(const uint8_t *data, size_t size)
 	free(file);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	if (size >= 2)
 		read_sealed(data, size);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
 #include "tokenizer/sentencepiece_shim.h"
 #include "tokenizer/spiece.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* Whatever the model, it is refused, or SentencePiece opens it or says why not, and it encodes. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	static const char text[] = "A \xef\xac\x81ne, r\xc3\xa9 st\xc3\xa4r\t\xe2\x91\xa0 \xff\x00 z";
 	uint8_t *model = malloc(size + 1);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
 #include "tokenizer/sentencepiece_shim.h"
 #include "tokenizer/spiece.h"
 #include "tokenizer/tokenizer_json.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(bool ok)
 {
@@ -33,7 +33,7 @@ static void encode(const struct smalti_sentencepiece *model, const struct smalti
 
 /* Whatever the file, it is refused, or it makes a model that SentencePiece opens or refuses, and it encodes.
  */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct smalti_tokenizer_json tokenizer;
 	if (smalti_tokenizer_json_parse(&tokenizer, (const char *)data, size, NULL) == 0) {
