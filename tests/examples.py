@@ -264,6 +264,7 @@ def main():
         if line in seen and "serve" not in line:
             continue
         seen.add(line)
+        began = time.monotonic()
         clear_outputs(work, line)
         try:
             if re.search(r"^smalti serve\b", line):
@@ -280,6 +281,7 @@ def main():
         except (AssertionError, subprocess.TimeoutExpired) as error:
             failures.append(f"{where}: {error}")
         restore(work, line)
+        print(f"    {time.monotonic() - began:.1f} s: {line}")
         ran += 1
     if server:
         stop(server)

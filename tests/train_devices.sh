@@ -15,7 +15,7 @@ if sanitized; then
 fi
 cd "$work"
 
-"$SMALTI" extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" -k prompt --img-size 256 -q -o features
+"$SMALTI" extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" -k prompt --img-size 128 -q -o features
 cat >config.json <<'JSON'
 {"_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", "attention_bias": true, "attention_head_dim": 48,
  "caption_channels": 128, "cross_attention_dim": 192, "in_channels": 4, "interpolation_scale": 1, "norm_elementwise_affine": false,
@@ -98,7 +98,7 @@ for devices in 2 ${SMALTI_TEST_FULL:+3}; do
     python3 - "$found" $((2 * bytes * (devices - 1))) <<'END_OF_PROGRAM' || fail "data$devices: other bytes than planned"
 import sys
 found, planned = map(int, sys.argv[1:])
-samples = 3 * 3 * 4 * 4 * 32 * 32  # noisy latents and the gradient of the result, twice as long
+samples = 3 * 3 * 4 * 4 * 16 * 16  # noisy latents and the gradient of the result, twice as long
 print(f"{found} bytes to devices in a step, {planned + samples} planned")
 sys.exit(abs(found - planned - samples) > 0.02 * planned)
 END_OF_PROGRAM
