@@ -9,6 +9,7 @@ export STARPU_HOME=$work
 started() {
     local file=$1
     shift
+    : >"$work/err" # what the one before has said is no word of this one
     "$SMALTI" generate --prompt "a red star on a white background" --seed 1 --cpus 1 -o "$file" "$@" 2>"$work/err" &
     pid=$!
     await_words '%' "$work/err" # progress is shown
@@ -16,7 +17,7 @@ started() {
 
 # signal NAME WORDS: returns when the program has said these words, and would not take another signal for the same one.
 signal() {
-    kill "-$1" "$pid"
+    kill "-$1" "$pid" || fail "it is gone before SIG$1: $(cat "$work/err")"
     await_words "$2" "$work/err"
     sleep 1.2
 }
