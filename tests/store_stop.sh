@@ -137,6 +137,7 @@ sleep 0.2
 kill -KILL $verify
 wait "$verify" 2>/dev/null || true
 wait $extracting && fail "it has not given up"
+: >term.err
 "${extract[@]}" 2>term.err &
 extracting=$!
 await_words 'waiting for locked' term.err
