@@ -145,7 +145,10 @@ for known in paper models; do
     expect 0 '' "${mpirun[@]}" -n 1 "$SMALTI" "${slow[@]:3}" : -n 1 "${slow[@]}"
     share=$(told shares slow/a.png)
     echo "a rank of a quarter of the speed, by $known: $share"
-    [[ $share == 1:0.* ]] || fail "a rank of a quarter of the speed has shares of $share" # what both measure differs
+    case $known in
+    paper) [[ $share == 1:0.[1-4]* ]] ;; # of what both measure at the same time
+    models) [[ $share == 1:0.* ]] ;;
+    esac || fail "a rank of a quarter of the speed has shares of $share"
     rm -r slow
 done
 [ "$(find .starpu -name 'smalti_fused_*' | wc -l)" -ge 2 ] || fail 'the ranks have left no measurements'

@@ -17,25 +17,19 @@ void fuzz_add(struct fuzzer *fuzzer)
 	fuzzers = fuzzer;
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	const char *name = last_part((*argv)[0]);
+	const char *name = basename((*argv)[0]);
 	const size_t length = strlen(name);
 	(void)argc;
 	for (chosen = fuzzers; chosen; chosen = chosen->next) {
-		const char *file = last_part(chosen->file);
+		const char *file = basename(chosen->file);
 		if (strncmp(file, name, length) == 0 && strcmp(file + length, ".c") == 0)
 			return 0;
 	}
 	fprintf(stderr, "%s is no fuzzer; call it by a link with the name of one of these:\n", name);
 	for (const struct fuzzer *fuzzer = fuzzers; fuzzer; fuzzer = fuzzer->next)
-		fprintf(stderr, "  %s\n", last_part(fuzzer->file));
+		fprintf(stderr, "  %s\n", basename(fuzzer->file));
 	exit(2);
 }
 
