@@ -39,7 +39,8 @@ void smalti_shares_by_rate(const struct smalti_place_facts *facts, double *share
 	const int fastest = next_slower(facts, shares, -1);
 	for (int i = fastest, before = -1; i >= 0; before = i, i = next_slower(facts, shares, i)) {
 		const double rate = facts->place[i].rate;
-		const double share = fmax(floor(hundred * rate / facts->place[fastest].rate), 1) / hundred;
+		const double of_fastest = rate / facts->place[fastest].rate; /* exactly 1 of itself */
+		const double share = fmax(floor(hundred * of_fastest), 1) / hundred;
 		const bool same = before >= 0 && rate >= alike * facts->place[before].rate;
 		shares[i] = same ? shares[before] : share;
 	}

@@ -42,6 +42,8 @@ SHORTER = [
     (r"smalti-bench (stages|generate|schedule)", r"smalti-bench \1 --repeats 1"),
     (r"smalti-bench train( --batch 32)?", "smalti-bench train --batch 2 --repeats 1"),
     (r"(\bsmalti train (?!.*--steps)[^|&]*[^|& ])", r"\1 --steps 2"),
+    (r"(\bsmalti generate (?!.*--steps)[^|&]*--opencl \d)", r"\1 --steps 2"),
+    (r"(\bsmalti train (?!.*--batch)[^|&]*--opencl \d)", r"\1 --batch 2"),
     (r"/shared/", "shared/"),
     (r"(127\.0\.0\.1|0\.0\.0\.0):8000", r"\1:%PORT%"),
     (r"smalti serve(?=$| #| -m)", "smalti serve --listen 127.0.0.1:%PORT%"),

@@ -15,7 +15,7 @@ told() {
 latents cpu --cpus 1
 latents alone --cpus 1 --strategy auto
 cmp "$work/cpu.safetensors" "$work/alone.safetensors" || fail 'auto on one place: another image'
-[ "$(told strategy alone) $(told shares alone)" = 'patch1 1' ] || fail "on one place: $(told strategy alone)"
+[ "$(told strategy alone) $(told shares alone)" = 'patch1 1' ] || fail "on one place: $(told strategy alone) $(told shares alone)"
 
 use_pocl 'auto on devices'
 devices=(--opencl 2 --cpus 1 --reproducible)

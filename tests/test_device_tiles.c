@@ -175,6 +175,13 @@ static void waited_for(void)
 }
 
 #ifdef STARPU_TRANSFER_CALLBACKS /* a StarPU of scripts/starpu: others end the program */
+/* Has references on all memories when the devices end. */
+static void hold_everywhere(void *handle)
+{
+	usleep(3000);
+	starpu_data_release_on_node(handle, STARPU_ACQUIRE_NO_NODE_LOCK_ALL);
+}
+
 /* A session ends while prefetches are under way. */
 static void late_prefetches(void)
 {
@@ -189,6 +196,9 @@ static void late_prefetches(void)
 		struct smalti_tile *x = smalti_tile_upload(task_group, 1, (int64_t)sizeof(values), values);
 		for (unsigned node = 1; node <= 2; node++)
 			starpu_data_prefetch_on_node_prio(smalti_tile_handle(x), node, 1, 1 + i % 7);
+		if (i % TILES == 0)
+			starpu_data_acquire_on_node_cb(smalti_tile_handle(x), STARPU_ACQUIRE_NO_NODE_LOCK_ALL,
+						       STARPU_R, hold_everywhere, smalti_tile_handle(x));
 		smalti_tile_release(x);
 	}
 	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "prefetches");

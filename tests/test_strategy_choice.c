@@ -244,6 +244,23 @@ static void best(void)
 	CHECK(refused > 0 && refused < RANDOM_MACHINES / 2, "some machines are too small");
 }
 
+/* The fastest place has 1, and others of the same rate too, whatever the digits of the rate. */
+static void fastest(void)
+{
+	for (int i = 1; i <= 1000; i++) {
+		struct facts facts;
+		const double rate = 1 / (double)i;
+		const struct machine machines[] = {{.places = 1, .rate = {rate}},
+						   {.places = 4, .rate = {1, rate, rate, rate / 2}}};
+		double shares[MOST_PLACES];
+		smalti_shares_by_rate(facts_of(&machines[0], &facts), shares);
+		CHECK(shares[0] == 1, "the only place");
+		smalti_shares_by_rate(facts_of(&machines[1], &facts), shares);
+		CHECK(shares[0] == 0 && shares[1] == 1 && shares[2] == 1 && shares[3] == 0.5,
+		      "two and a half");
+	}
+}
+
 /* Shares that are given are all used. */
 static void given(void)
 {
@@ -298,10 +315,8 @@ static void loads_add_up(void)
 }
 
 static const struct test tests[] = {
-    {"made up", made_up},
-    {"the best of random ones", best},
-    {"given shares", given},
-    {"loads add up", loads_add_up},
+    {"made up", made_up},    {"the best of random ones", best}, {"the fastest place", fastest},
+    {"given shares", given}, {"loads add up", loads_add_up},
 };
 
 TEST_MAIN("strategy choice", tests)
