@@ -46,6 +46,11 @@ grep -q '"from":1,"to":2,"bytes":[1-9]' "$work/trace" || fail "no transfer betwe
 for share in 0.02 0.04; do
     grep -q "\"devices\":.*\"utilisation\":$share," "$work/trace" || fail "no utilisation of $share: $(tail -n 1 "$work/trace")"
 done
+# A step of training has that since the step before.
+"$SMALTI" extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" -k prompt --img-size 128 -q -o "$work/features"
+SMALTI_STANDIN_DEVICES=2 "$SMALTI" train "$work/features" -o "$work/run" --steps 1 --batch 1 -q --cuda 2 --cpus 1
+grep -q '"loss":.*"devices":\[{"name":"CUDA 0.*"utilisation":0.02},{"name":"CUDA 1.*"utilisation":0.04}\]' "$work/run/log.jsonl" ||
+    fail "no utilisation in a step: $(cat "$work/run/log.jsonl")"
 rm "$work/libraries/libnvidia-ml.so.1"
 SMALTI_STANDIN_DEVICES=1 latents unknown --cuda 1 --cpus 1 --trace "$work/trace"
 ! grep -q '"utilisation"' "$work/trace" || fail "a utilisation without the driver's library"

@@ -54,6 +54,24 @@ grep -q '"devices":\[{"name":"OpenCL 0 .*"bytes_to":[0-9].*{"name":"OpenCL 1 .*"
 "$SMALTI_BENCH" stages --dit 32x48 --repeats 1 --json --opencl 1 --cpus 1 --reproducible |
     grep -q '"devices":\[{"name":"OpenCL 0 .*"flops":[1-9].*"peak":[1-9]' || fail "no speed of the device beside that of its products"
 
+# What a server's devices have in use, and what has moved; PoCL has no utilisation.
+"$SMALTI" serve --listen 127.0.0.1:0 --opencl 2 --cpus 1 --sched eager >"$work/served" 2>"$work/err" &
+server=$!
+await_words 'listening on' "$work/served"
+url=$(sed -n 's/^listening on //p' "$work/served")
+curl -sS "$url/v1/images/generations" -H 'Content-Type: application/json' -H 'Accept: image/png' \
+    -d '{"prompt":"a","size":"96x64","num_inference_steps":1}' -o "$work/a.png"
+curl -sS "$url/metrics" >"$work/metrics"
+kill $server
+wait $server || true
+for device in 'OpenCL 0' 'OpenCL 1'; do
+    for metric in memory_used_bytes memory_bytes received_bytes_total; do
+        grep -q "^smalti_device_$metric{device=\"$device [^\"]*\"} [1-9]" "$work/metrics" ||
+            fail "no $metric of $device: $(cat "$work/metrics")"
+    done
+done
+! grep -q utilisation_ratio{ "$work/metrics" || fail "a utilisation that nobody told"
+
 export STARPU_NOPENCL=2
 for policy in lws dmda dmdas; do golden $policy 'T5, f32' 'DiT, f32' 'VAE decoder, f32' 'VAE encoder, f32' images; done
 golden dmda 'VAE encoder, bf16' 'T5, f16' 'DiT, f16' 'VAE encoder, f16'

@@ -55,6 +55,18 @@ run came --opencl 1 --sched eager --optimizer came --precision bf16
 
 run data2 --opencl 2 --strategy data2 --sched dmda
 like data2
+python3 - data2/log.jsonl <<'END_OF_PROGRAM' || fail "memory of devices in steps: $(cat data2/log.jsonl)"
+import json, sys
+steps = [json.loads(line) for line in open(sys.argv[1])]
+most = {device["name"]: device["peak_memory"] for device in steps[-1]["devices"]}
+assert len(most) == 2
+for step in steps:
+    if "loss" in step:
+        used = {device["name"]: device["used_memory"] for device in step["devices"]}
+        assert used.keys() == most.keys() and all(0 < used[name] <= most[name] for name in used), used
+END_OF_PROGRAM
+"$SMALTI" report data2 -o page.html >report
+grep -q '"device_memory","device_utilisation"\]' page.html || fail "no memory of devices on the page"
 run data2-eager --opencl 2 --strategy data2 --sched eager --micro 1
 weights data2 data2-eager
 run patch3 --opencl 3 --strategy patch3

@@ -29,6 +29,8 @@ static const struct field {
     [SMALTI_TRAINING_UPDATE_SECONDS] = {"update_seconds", MEAN},
     [SMALTI_TRAINING_RESIDENT] = {"resident", LARGEST},
     [SMALTI_TRAINING_MOVED] = {"moved", SUM},
+    [SMALTI_TRAINING_DEVICE_MEMORY] = {"device_memory", LARGEST},
+    [SMALTI_TRAINING_DEVICE_UTILISATION] = {"device_utilisation", MEAN},
 };
 
 static double number(const cJSON *line, const char *key)
@@ -75,6 +77,22 @@ static int take_head(struct smalti_training_history *history, cJSON **line)
 	return 0;
 }
 
+/* What a step's line has of each device, as one number of all. */
+static void take_devices(struct smalti_training_point *point, const cJSON *devices)
+{
+	double most = NAN, sum = 0;
+	int known = 0;
+	const cJSON *device = NULL;
+	cJSON_ArrayForEach (device, devices) {
+		const double utilisation = number(device, "utilisation");
+		most = fmax(most, number(device, "used_memory"));
+		sum += isnan(utilisation) ? 0 : utilisation;
+		known += !isnan(utilisation);
+	}
+	point->values[SMALTI_TRAINING_DEVICE_MEMORY] = most;
+	point->values[SMALTI_TRAINING_DEVICE_UTILISATION] = known ? sum / known : NAN;
+}
+
 static int take_step(struct smalti_training_history *history, const cJSON *line, struct smalti_error *error)
 {
 	struct smalti_training_point point = {.step = step_of(line, "step")};
@@ -85,6 +103,7 @@ static int take_step(struct smalti_training_history *history, const cJSON *line,
 		return -1;
 	for (int i = 0; i < SMALTI_TRAINING_FIELDS; i++)
 		point.values[i] = number(line, fields[i].key);
+	take_devices(&point, cJSON_GetObjectItemCaseSensitive(line, "devices"));
 	busy = busy ? busy->child : NULL;
 	for (int i = 0; busy && i < SMALTI_TRAINING_WORKERS; i++, busy = busy->next)
 		point.busy[i] = cJSON_IsNumber(busy) ? (float)busy->valuedouble : 0;

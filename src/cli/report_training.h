@@ -23,6 +23,8 @@ enum smalti_training_field {
 	SMALTI_TRAINING_UPDATE_SECONDS,
 	SMALTI_TRAINING_RESIDENT,
 	SMALTI_TRAINING_MOVED,
+	SMALTI_TRAINING_DEVICE_MEMORY,      /* of the device that has most in use */
+	SMALTI_TRAINING_DEVICE_UTILISATION, /* of all devices, on average */
 	SMALTI_TRAINING_FIELDS
 };
 

@@ -3,7 +3,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/serve.h"
+#include "rt/device_use.h"
 #include "rt/recent.h"
+
+#include <math.h>
 
 static const unsigned statuses[SMALTI_SERVE_STATUSES] = {200, 400, 401, 403, 404, 405, 406, 411,
 							 413, 414, 415, 429, 431, 500, 503, 505};
@@ -61,6 +64,46 @@ static void write_workers(FILE *out, const struct smalti_session *session)
 	}
 }
 
+static const struct device_metric {
+	const char *name, *type, *help;
+	const char *key; /* of smalti_device_use_fields */
+} device_metrics[] = {
+    {"smalti_device_memory_used_bytes", "gauge", "Memory in use at the end of the last task.", "used_memory"},
+    {"smalti_device_memory_bytes", "gauge", "Memory that may be used.", "memory"},
+    {"smalti_device_utilisation_ratio", "gauge", "Share of the last ten seconds in which any kernel ran.",
+     "utilisation"},
+    {"smalti_device_received_bytes_total", "counter", "What moved to the device.", "bytes_to"},
+    {"smalti_device_sent_bytes_total", "counter", "What moved from the device.", "bytes_from"},
+};
+
+static const struct smalti_device_use_field *field_of(const char *key)
+{
+	const struct smalti_device_use_field *field = smalti_device_use_fields;
+	while (strcmp(field->key, key) != 0)
+		field++;
+	return field;
+}
+
+static void write_device_metric(FILE *out, const struct device_metric *metric,
+				const struct smalti_device_use *uses, int count)
+{
+	head(out, metric->name, metric->type, metric->help);
+	for (int i = 0; i < count; i++) {
+		const double value = smalti_device_use_value(&uses[i], field_of(metric->key));
+		if (!isnan(value))
+			fprintf(out, "%s{device=\"%s\"} %.17g\n", metric->name, uses[i].name, value);
+	}
+}
+
+static void write_devices(FILE *out, struct smalti_session *session)
+{
+	static const double LATELY = 10; /* seconds */
+	struct smalti_device_use uses[SMALTI_MAX_NODES];
+	const int count = smalti_devices_use_lately(session, smalti_wall_clock() - LATELY, uses);
+	for (size_t i = 0; count && i < COUNT_OF(device_metrics); i++)
+		write_device_metric(out, &device_metrics[i], uses, count);
+}
+
 static double resident_bytes(void)
 {
 	char line[128]; /* pages: all, resident, ... */
@@ -95,6 +138,7 @@ char *smalti_serve_metrics_text(struct smalti_server *server)
 	single(out, "smalti_images_active", "gauge", "Images that are being made.", (double)server->active);
 	single(out, "smalti_images_waiting", "gauge", "Images in the queue.", (double)server->queue.waiting);
 	write_workers(out, server->session);
+	write_devices(out, server->session);
 	single(out, "process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes());
 	single(out, "process_start_time_seconds", "gauge", "Start of the server since 1970.",
 	       server->started);

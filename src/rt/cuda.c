@@ -130,6 +130,7 @@ static void close_device(struct smalti_device *device)
 		cudaStreamSynchronize(cuda->stream);
 	if (cuda->kernels)
 		cudaLibraryUnload(cuda->kernels);
+	smalti_nvml_close(cuda->nvml);
 	cudaSetDevice(before);
 	free(cuda);
 }
@@ -160,12 +161,16 @@ static double speed_of(int number)
 	return 1e3 * (kilohertz > 0 ? kilohertz : 1000000) * (units > 0 ? units : 1) * 2 * 128;
 }
 
-static double utilisation(const struct smalti_device *device, double since)
+static struct smalti_nvml *open_nvml(int number)
 {
 	char bus_id[32];
-	const cudaError_t status = cudaDeviceGetPCIBusId(bus_id, sizeof(bus_id),
-							 ((const struct smalti_cuda_device *)device)->number);
-	return status ? (double)NAN : smalti_nvml_utilisation(bus_id, (uint64_t)(1e6 * since));
+	return cudaDeviceGetPCIBusId(bus_id, sizeof(bus_id), number) ? NULL : smalti_nvml_open(bus_id);
+}
+
+static double utilisation(const struct smalti_device *device, double since)
+{
+	const struct smalti_nvml *nvml = ((const struct smalti_cuda_device *)device)->nvml;
+	return nvml ? smalti_nvml_utilisation(nvml, (uint64_t)(1e6 * since)) : (double)NAN;
 }
 
 static int load(struct smalti_cuda_device *cuda, struct smalti_error *error)
@@ -184,6 +189,7 @@ static struct smalti_device *open_device(int worker, struct smalti_error *error)
 		return NULL;
 	cuda->number = starpu_worker_get_devid(worker);
 	cuda->device.speed = speed_of(cuda->number);
+	cuda->nvml = open_nvml(cuda->number);
 	const int before = change_device(cuda->number);
 	const int status = load(cuda, error);
 #ifdef SMALTI_CUDNN

@@ -15,6 +15,7 @@ struct smalti_cuda_device {
 	struct smalti_device_memory workspace; /* cuBLASLt's and cuDNN's */
 	struct smalti_cuda_product *products;  /* cuda_products.c */
 	struct smalti_cuda_graphs *graphs;     /* cuda_graphs.c */
+	struct smalti_nvml *nvml;              /* NULL: there is none */
 };
 
 /* What the worker's commands go to, in order. For the worker's thread. */

@@ -15,7 +15,7 @@ struct meter {
 	int64_t tasks, arriving, leaving;
 	double since; /* when one of them changed last, by smalti_now() */
 	double to, from, exposed, flops;
-	int64_t peak;
+	int64_t used, peak;
 };
 
 struct smalti_meters {
@@ -33,7 +33,7 @@ const struct smalti_device_use_field smalti_device_use_fields[SMALTI_DEVICE_USE_
     {REAL(peak, false)},           {INTEGER(bytes_to, true)},       {INTEGER(transfers_to, true)},
     {INTEGER(bytes_from, true)},   {INTEGER(transfers_from, true)}, {REAL(seconds_to, true)},
     {REAL(seconds_from, true)},    {REAL(exposed, true)},           {REAL(hidden, true)},
-    {INTEGER(peak_memory, false)}, {INTEGER(memory, false)},
+    {INTEGER(used_memory, false)}, {INTEGER(peak_memory, false)},   {INTEGER(memory, false)},
 };
 
 /* Adds the time since the last change; under the mutex. */
@@ -117,6 +117,7 @@ void smalti_meters_ends(struct smalti_meters *meters, unsigned memory_node, int6
 	HOLD_MUTEX(&meter->mutex);
 	advance(meter);
 	meter->tasks--;
+	meter->used = in_use;
 	meter->peak = smalti_max(meter->peak, in_use);
 	meter->flops += flops;
 }
@@ -133,19 +134,20 @@ static void read_times(struct meter *meter, struct smalti_device_use *use)
 #else
 	use->seconds_to = use->seconds_from = use->exposed = use->hidden = (double)NAN;
 #endif
+	use->used_memory = meter->used;
 	use->peak_memory = meter->peak;
 	use->flops = meter->flops;
 }
 
-static void read_use(struct smalti_session *session, unsigned worker, struct smalti_device_use *use)
+static void read_use(struct smalti_session *session, unsigned worker, double since,
+		     struct smalti_device_use *use)
 {
 	const unsigned node = starpu_worker_get_memory_node(worker);
 	*use = (struct smalti_device_use){.worker = worker, .node = node, .peak = (double)NAN};
 	smalti_session_worker_name((int)worker, use->name);
 	use->seconds = smalti_now() - session->meters->began;
 	use->busy = smalti_session_busy(session, (int)worker) / use->seconds;
-	use->utilisation =
-	    smalti_device_utilisation(smalti_session_device(session, (int)worker), session->meters->wall);
+	use->utilisation = smalti_device_utilisation(smalti_session_device(session, (int)worker), since);
 	use->memory = (int64_t)starpu_memory_get_total(node);
 	read_times(&session->meters->of[node], use);
 }
@@ -162,7 +164,8 @@ static void add_transfer(struct smalti_device_use *use, const struct smalti_tran
 	}
 }
 
-int smalti_devices_use(struct smalti_session *session, struct smalti_device_use uses[SMALTI_MAX_NODES])
+int smalti_devices_use_lately(struct smalti_session *session, double since,
+			      struct smalti_device_use uses[SMALTI_MAX_NODES])
 {
 	int count = 0, links = 0;
 	if (!session || !session->meters)
@@ -171,12 +174,18 @@ int smalti_devices_use(struct smalti_session *session, struct smalti_device_use 
 	for (int worker = 0; worker < session->workers && count < SMALTI_MAX_NODES; worker++) {
 		if (!smalti_session_device(session, worker))
 			continue;
-		read_use(session, (unsigned)worker, &uses[count]);
+		read_use(session, (unsigned)worker, since, &uses[count]);
 		for (int link = 0; link < links; link++)
 			add_transfer(&uses[count], &transfers[link]);
 		count++;
 	}
 	return count;
+}
+
+int smalti_devices_use(struct smalti_session *session, struct smalti_device_use uses[SMALTI_MAX_NODES])
+{
+	const double began = session && session->meters ? session->meters->wall : 0;
+	return smalti_devices_use_lately(session, began, uses);
 }
 
 double smalti_device_use_value(const struct smalti_device_use *use,

@@ -17,9 +17,10 @@ struct smalti_device_use {
 	double flops;       /* of its tasks */
 	double peak;        /* operations a second of large products; NAN: not measured */
 	int64_t bytes_to, transfers_to, bytes_from, transfers_from;
-	double seconds_to, seconds_from; /* while any transfer was under way */
-	double exposed, hidden;          /* of seconds_to: while it had nothing to compute, and the rest */
-	int64_t peak_memory, memory;     /* in use at a task's end, workspace included; what there is */
+	double seconds_to, seconds_from;  /* while any transfer was under way */
+	double exposed, hidden;           /* of seconds_to: while it had nothing to compute, and the rest */
+	int64_t used_memory, peak_memory; /* at the last task's end, and the most, workspace included */
+	int64_t memory;                   /* what there is */
 };
 
 /* Its numbers as a table, for who writes all of them. */
@@ -29,7 +30,7 @@ struct smalti_device_use_field {
 	bool real;  /* double, else int64_t */
 	bool grows; /* with the time that passes */
 };
-enum { SMALTI_DEVICE_USE_FIELDS = 17 };
+enum { SMALTI_DEVICE_USE_FIELDS = 18 };
 extern const struct smalti_device_use_field smalti_device_use_fields[SMALTI_DEVICE_USE_FIELDS];
 double smalti_device_use_value(const struct smalti_device_use *use,
 			       const struct smalti_device_use_field *field);
@@ -39,7 +40,10 @@ struct smalti_session;
 /* Of each device since the session was opened, by their workers' numbers; returns how many. While StarPU
  * runs, one thread at a time. */
 int smalti_devices_use(struct smalti_session *session, struct smalti_device_use uses[SMALTI_MAX_NODES]);
-/* Leaves in `use` what has been since `before`, but for the peak. */
+/* The same, with the utilisation since a time (smalti_wall_clock()), for who looks again and again. */
+int smalti_devices_use_lately(struct smalti_session *session, double since,
+			      struct smalti_device_use uses[SMALTI_MAX_NODES]);
+/* Leaves in `use` what has been since `before`, but for memory and utilisation. */
 void smalti_device_use_since(struct smalti_device_use *use, const struct smalti_device_use *before);
 /* An array of objects: each a name and what is known of the fields. */
 cJSON *smalti_devices_use_json(const struct smalti_device_use *uses, int count);

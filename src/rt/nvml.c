@@ -17,7 +17,8 @@ struct sample {
 	} value;
 };
 
-struct library {
+struct smalti_nvml {
+	void *library, *device;
 	int (*init)(void);
 	int (*shutdown)(void);
 	int (*handle)(const char *bus_id, void **device);
@@ -25,7 +26,7 @@ struct library {
 		       struct sample *samples);
 };
 
-static bool load(void *library, struct library *nvml)
+static bool load(struct smalti_nvml *nvml)
 {
 	const struct {
 		const char *name;
@@ -38,7 +39,7 @@ static bool load(void *library, struct library *nvml)
 	};
 	bool all = true;
 	for (size_t i = 0; i < COUNT_OF(symbols); i++)
-		all = all && (*symbols[i].function = dlsym(library, symbols[i].name));
+		all = all && (*symbols[i].function = dlsym(nvml->library, symbols[i].name));
 	return all;
 }
 
@@ -50,33 +51,49 @@ static double mean(const struct sample *samples, unsigned count)
 	return count ? sum / count / 100 : (double)NAN;
 }
 
-/* How many there are is asked for first; none are new is an error. */
-static double ask(const struct library *nvml, const char *bus_id, uint64_t since)
+void smalti_nvml_close(struct smalti_nvml *nvml)
 {
-	void *device = NULL;
+	if (!nvml)
+		return;
+	if (nvml->device)
+		nvml->shutdown();
+	if (nvml->library)
+		dlclose(nvml->library);
+	free(nvml);
+}
+
+static bool find(struct smalti_nvml *nvml, const char *bus_id)
+{
+	nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!nvml->library || !load(nvml) || nvml->init())
+		return false;
+	if (nvml->handle(bus_id, &nvml->device) == 0)
+		return true;
+	nvml->device = NULL;
+	nvml->shutdown();
+	return false;
+}
+
+struct smalti_nvml *smalti_nvml_open(const char *bus_id)
+{
+	struct smalti_nvml *nvml = smalti_calloc(1, sizeof(*nvml), NULL);
+	if (!nvml || find(nvml, bus_id))
+		return nvml;
+	smalti_nvml_close(nvml);
+	return NULL;
+}
+
+/* How many samples there are is asked for first; none are new is an error. */
+double smalti_nvml_utilisation(const struct smalti_nvml *nvml, uint64_t since)
+{
 	unsigned count = 0;
 	int type = 0;
-	if (nvml->handle(bus_id, &device) ||
-	    nvml->samples(device, NVML_GPU_UTILIZATION_SAMPLES, since, &type, &count, NULL))
+	if (nvml->samples(nvml->device, NVML_GPU_UTILIZATION_SAMPLES, since, &type, &count, NULL))
 		return (double)NAN;
 	SCOPED(free) struct sample *samples = smalti_calloc(count, sizeof(*samples), NULL);
-	if (!samples || nvml->samples(device, NVML_GPU_UTILIZATION_SAMPLES, since, &type, &count, samples) ||
+	if (!samples ||
+	    nvml->samples(nvml->device, NVML_GPU_UTILIZATION_SAMPLES, since, &type, &count, samples) ||
 	    type != NVML_VALUE_TYPE_UNSIGNED_INT)
 		return (double)NAN;
 	return mean(samples, count);
-}
-
-double smalti_nvml_utilisation(const char *bus_id, uint64_t since)
-{
-	struct library nvml;
-	double share = (double)NAN;
-	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (!library)
-		return share;
-	if (load(library, &nvml) && nvml.init() == 0) {
-		share = ask(&nvml, bus_id, since);
-		nvml.shutdown();
-	}
-	dlclose(library);
-	return share;
 }

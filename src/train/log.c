@@ -7,6 +7,8 @@
 #include "smalti/version.h"
 #include "train/run.h"
 
+#include <math.h>
+
 struct smalti_training_log {
 	char *path;
 	FILE *stream; /* NULL: it is lost */
@@ -15,6 +17,7 @@ struct smalti_training_log {
 	struct smalti_session *session;
 	double *busy;               /* seconds of each worker, to the line before */
 	int64_t moved;              /* bytes to and from devices, to the line before */
+	double looked;              /* when devices were looked at last, since 1970 */
 	struct smalti_op_use *done; /* by CPUs, to the beginning */
 };
 
@@ -74,16 +77,40 @@ static void add_busy(cJSON *object, struct smalti_training_log *log)
 	}
 }
 
-static int64_t moved_since(struct smalti_training_log *log)
+/* Returns the number of devices, and what each has done to now, with its utilisation since the line before.
+ */
+static int look_at_devices(struct smalti_training_log *log, struct smalti_device_use uses[SMALTI_MAX_NODES])
 {
-	struct smalti_device_use uses[SMALTI_MAX_NODES];
-	const int count = smalti_devices_use(log->session, uses);
+	const double since = log->looked;
+	log->looked = smalti_wall_clock();
+	return smalti_devices_use_lately(log->session, since, uses);
+}
+
+static int64_t moved_by(const struct smalti_device_use *uses, int count)
+{
 	int64_t moved = 0;
 	for (int i = 0; i < count; i++)
 		moved += uses[i].bytes_to + uses[i].bytes_from;
-	const int64_t since = moved - log->moved;
+	return moved;
+}
+
+/* What moved since the line before, and what each device has in its memory. */
+static void add_devices(cJSON *object, struct smalti_training_log *log)
+{
+	struct smalti_device_use uses[SMALTI_MAX_NODES];
+	const int count = look_at_devices(log, uses);
+	const int64_t moved = moved_by(uses, count);
+	cJSON_AddNumberToObject(object, "moved", (double)(moved - log->moved));
 	log->moved = moved;
-	return since;
+	cJSON *devices = count ? cJSON_AddArrayToObject(object, "devices") : NULL;
+	for (int i = 0; i < count; i++) {
+		cJSON *device = cJSON_CreateObject();
+		smalti_json_add_text(device, "name", uses[i].name);
+		cJSON_AddNumberToObject(device, "used_memory", (double)uses[i].used_memory);
+		if (!isnan(uses[i].utilisation))
+			cJSON_AddNumberToObject(device, "utilisation", uses[i].utilisation);
+		cJSON_AddItemToArray(devices, device);
+	}
 }
 
 static void free_log(struct smalti_training_log *log)
@@ -124,7 +151,8 @@ struct smalti_training_log *smalti_training_log_open(const struct smalti_trainin
 	log->stream = open_stream(log->path);
 	if (!log->stream)
 		lose(log);
-	moved_since(log);
+	struct smalti_device_use uses[SMALTI_MAX_NODES];
+	log->moved = moved_by(uses, look_at_devices(log, uses));
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddNumberToObject(object, "training", 1);
 	cJSON_AddStringToObject(object, "program", "smalti " SMALTI_VERSION);
@@ -163,11 +191,11 @@ void smalti_training_log_step(struct smalti_training_log *log, const struct smal
 	    {"data_seconds", data_seconds},
 	    {"update_seconds", result->update_seconds},
 	    {"resident", (double)smalti_process_resident()},
-	    {"moved", (double)moved_since(log)},
 	};
 	cJSON *object = cJSON_CreateObject();
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		cJSON_AddNumberToObject(object, numbers[i].key, numbers[i].value);
+	add_devices(object, log);
 	add_busy(object, log);
 	write_line(log, object);
 }
