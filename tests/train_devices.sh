@@ -65,7 +65,7 @@ for step in steps:
         used = {device["name"]: device["used_memory"] for device in step["devices"]}
         assert used.keys() == most.keys() and all(0 < used[name] <= most[name] for name in used), used
 END_OF_PROGRAM
-"$SMALTI" report data2 -o page.html >report
+"$SMALTI" report data2 -o page.html >said
 grep -q '"device_memory","device_utilisation"\]' page.html || fail "no memory of devices on the page"
 run data2-eager --opencl 2 --strategy data2 --sched eager --micro 1
 weights data2 data2-eager
