@@ -93,6 +93,8 @@ static int complete(struct smalti_cudnn_graph *g, cudnnBackendDescriptor_t *oper
 {
 	char said[256] = "";
 	g->whole = make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+	if (g->target.handle)
+		set(g, g->whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->target.handle);
 	set(g, g->whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, operations);
 	finish(g, g->whole);
 	if (!g->status)
@@ -133,13 +135,14 @@ convolve(struct smalti_cudnn_graph *g, const struct smalti_device_convolution *c
 	return operation;
 }
 
-int smalti_cudnn_convolution_graph(const struct smalti_device_convolution *c, struct smalti_cudnn_graph *g,
+int smalti_cudnn_convolution_graph(const struct smalti_device_convolution *c,
+				   struct smalti_cudnn_target target, struct smalti_cudnn_graph *g,
 				   struct smalti_error *error)
 {
 	const struct extents result = map_of(1, c->out, c->rows / c->stride, c->width / c->stride),
 			     channel = map_of(1, c->out, 1, 1);
 	char what[128];
-	*g = (struct smalti_cudnn_graph){.status = CUDNN_STATUS_SUCCESS};
+	*g = (struct smalti_cudnn_graph){.target = target, .status = CUDNN_STATUS_SUCCESS};
 	cudnnBackendDescriptor_t product = tensor(g, 0, SMALTI_F32, &result),
 				 bias = tensor(g, SMALTI_CUDNN_BIAS, SMALTI_F32, &channel),
 				 sum = tensor(g, c->adds ? 0 : SMALTI_CUDNN_Y, SMALTI_F32, &result);
@@ -185,7 +188,8 @@ static cudnnBackendDescriptor_t reduce(struct smalti_cudnn_graph *g, cudnnReduce
 	return operation;
 }
 
-/* From scores to weights; adds its operations to those there are. */
+/* From scores to weights; adds its operations to those there are. The logarithm of the powers' sum is not
+ * needed, but engines take attention only with it. */
 static cudnnBackendDescriptor_t soften(struct smalti_cudnn_graph *g, const struct smalti_device_sdpa *a,
 				       cudnnBackendDescriptor_t scores, cudnnBackendDescriptor_t *operations,
 				       int *count)
@@ -196,18 +200,21 @@ static cudnnBackendDescriptor_t soften(struct smalti_cudnn_graph *g, const struc
 	cudnnBackendDescriptor_t largest = tensor(g, 0, SMALTI_F32, &rows),
 				 below = tensor(g, 0, SMALTI_F32, &all),
 				 powers = tensor(g, 0, SMALTI_F32, &all),
-				 sum = tensor(g, 0, SMALTI_F32, &rows),
+				 sum = tensor(g, 0, SMALTI_F32, &rows), log = tensor(g, 0, SMALTI_F32, &rows),
+				 log_of_sum = tensor(g, 0, SMALTI_F32, &rows),
 				 weights = tensor(g, 0, a->dtype, &all);
 	operations[(*count)++] = reduce(g, CUDNN_REDUCE_TENSOR_MAX, scores, largest);
 	operations[(*count)++] = pointwise(g, CUDNN_POINTWISE_SUB, scores, largest, below);
 	operations[(*count)++] = pointwise(g, CUDNN_POINTWISE_EXP, below, NULL, powers);
 	operations[(*count)++] = reduce(g, CUDNN_REDUCE_TENSOR_ADD, powers, sum);
+	operations[(*count)++] = pointwise(g, CUDNN_POINTWISE_LOG, sum, NULL, log);
+	operations[(*count)++] = pointwise(g, CUDNN_POINTWISE_ADD, largest, log, log_of_sum);
 	operations[(*count)++] = pointwise(g, CUDNN_POINTWISE_DIV, powers, sum, weights);
 	return weights;
 }
 
-int smalti_cudnn_sdpa_graph(const struct smalti_device_sdpa *a, struct smalti_cudnn_graph *g,
-			    struct smalti_error *error)
+int smalti_cudnn_sdpa_graph(const struct smalti_device_sdpa *a, struct smalti_cudnn_target target,
+			    struct smalti_cudnn_graph *g, struct smalti_error *error)
 {
 	const int64_t q = a->queries, k = a->keys, h = a->heads, d = a->head_dim;
 	const struct extents q_extents = {{1, h, q, d}, {q * h * d, d, h * d, 1}},
@@ -215,10 +222,10 @@ int smalti_cudnn_sdpa_graph(const struct smalti_device_sdpa *a, struct smalti_cu
 			     v_extents = {{1, h, k, d}, {2 * k * h * d, d, 2 * h * d, 1}},
 			     all = {{1, h, q, k}, {h * q * k, q * k, k, 1}},
 			     one = {{1, 1, 1, 1}, {1, 1, 1, 1}};
-	cudnnBackendDescriptor_t operations[9];
+	cudnnBackendDescriptor_t operations[11];
 	char what[128];
 	int count = 0;
-	*g = (struct smalti_cudnn_graph){.status = CUDNN_STATUS_SUCCESS};
+	*g = (struct smalti_cudnn_graph){.target = target, .status = CUDNN_STATUS_SUCCESS};
 	cudnnBackendDescriptor_t products = tensor(g, 0, SMALTI_F32, &all),
 				 scores = tensor(g, 0, SMALTI_F32, &all);
 	operations[count++] = multiply(g, tensor(g, SMALTI_CUDNN_Q, a->dtype, &q_extents),

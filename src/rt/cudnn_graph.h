@@ -9,7 +9,15 @@
 
 enum { SMALTI_CUDNN_MOST_DESCRIPTORS = 64 };
 
+/* What a graph is for: the device of a handle, by which it can be executed, or, without a handle, one that is
+ * described (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). Both NULL: cuDNN checks the graph alone. */
+struct smalti_cudnn_target {
+	cudnnHandle_t handle;
+	cudnnBackendDescriptor_t device;
+};
+
 struct smalti_cudnn_graph {
+	struct smalti_cudnn_target target;
 	cudnnStatus_t status; /* the first that was not CUDNN_STATUS_SUCCESS: nothing more is made then */
 	int count;
 	cudnnBackendDescriptor_t made[SMALTI_CUDNN_MOST_DESCRIPTORS];
@@ -32,8 +40,9 @@ enum smalti_cudnn_tensor {
 /* 0, or -1 with SMALTI_EUNSUPPORTED: what the library says of it. The graph is to be freed in both cases. @{
  */
 int smalti_cudnn_convolution_graph(const struct smalti_device_convolution *convolution,
-				   struct smalti_cudnn_graph *graph, struct smalti_error *error);
-int smalti_cudnn_sdpa_graph(const struct smalti_device_sdpa *sdpa, struct smalti_cudnn_graph *graph,
-			    struct smalti_error *error);
+				   struct smalti_cudnn_target target, struct smalti_cudnn_graph *graph,
+				   struct smalti_error *error);
+int smalti_cudnn_sdpa_graph(const struct smalti_device_sdpa *sdpa, struct smalti_cudnn_target target,
+			    struct smalti_cudnn_graph *graph, struct smalti_error *error);
 /* @} */
 void smalti_cudnn_graph_free(struct smalti_cudnn_graph *graph);

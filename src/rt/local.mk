@@ -62,5 +62,6 @@ libcore_la_SOURCES += src/rt/cuda.c src/rt/cuda.h src/rt/cuda_products.c src/rt/
 src/rt/cuda.lo: src/kernels/device/cuda.fatbin
 endif
 if CUDNN
-libcore_la_SOURCES += src/rt/cuda_graphs.c src/rt/cudnn_graph.c src/rt/cudnn_graph.h
+libcore_la_SOURCES += src/rt/cuda_graphs.c src/rt/cuda_graphs.h src/rt/cuda_graph_check.c \
+	src/rt/cudnn_graph.c src/rt/cudnn_graph.h src/rt/cudnn_plan.c src/rt/cudnn_plan.h
 endif

@@ -186,7 +186,7 @@ struct execution {
 		const auto mode = operation.part(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
 				      .one<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
 		tensor &x = at(operation.part(CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
-		tensor &b = mode == CUDNN_POINTWISE_EXP
+		tensor &b = mode == CUDNN_POINTWISE_EXP || mode == CUDNN_POINTWISE_LOG
 				? x
 				: at(operation.part(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
 		tensor &y = at(operation.part(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
@@ -195,6 +195,7 @@ struct execution {
 			       : mode == CUDNN_POINTWISE_SUB ? x[i] - b[i]
 			       : mode == CUDNN_POINTWISE_MUL ? x[i] * b[i]
 			       : mode == CUDNN_POINTWISE_DIV ? x[i] / b[i]
+			       : mode == CUDNN_POINTWISE_LOG ? logf(x[i])
 							     : expf(x[i]);
 		});
 		store(y);
@@ -224,6 +225,17 @@ struct execution {
 		store(y);
 	}
 
+	/* Has an operation's result be wrong: by a quarter. */
+	void spoil(const descriptor &operation)
+	{
+		tensor &y = at(operation.part(operation.type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR
+						  ? CUDNN_ATTR_OPERATION_MATMUL_CDESC
+						  : CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
+		for (float &value : y.values)
+			value *= 1.25F;
+		store(y);
+	}
+
 	void run(const descriptor &operation)
 	{
 		if (operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
@@ -243,6 +255,7 @@ size_t bytes_of(cudnnBackendAttributeType_t type)
 	case CUDNN_TYPE_BOOLEAN:
 		return sizeof(bool);
 	case CUDNN_TYPE_INT64:
+	case CUDNN_TYPE_HANDLE:
 	case CUDNN_TYPE_VOID_PTR:
 	case CUDNN_TYPE_BACKEND_DESCRIPTOR:
 		return 8;
@@ -317,13 +330,16 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t handle, cudnnBac
 	return CUDNN_STATUS_SUCCESS;
 }
 
-/* One configuration of an engine that has no notes and needs no workspace. */
+/* One configuration, which mode A proposes, of an engine that has no notes and needs no workspace. */
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const handle,
 				       cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t, int64_t,
 				       int64_t *count, void *values)
 {
-	*count = name != CUDNN_ATTR_ENGINE_NUMERICAL_NOTE;
+	*count = name != CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && name != CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE;
 	if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS)
+		*count =
+		    of(handle).one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_A;
+	if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && *count)
 		of(*static_cast<cudnnBackendDescriptor_t *>(values)) = of(handle); /* has the graph */
 	if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
 		*static_cast<int64_t *>(values) = 0;
@@ -349,9 +365,12 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
 			execution.values[numbers[i]] = *static_cast<const float *>(addresses[i]);
 		else
 			execution.given[numbers[i]] = addresses[i];
-	standin_add_step(stream, [execution, operations]() mutable {
+	const bool wrong = standin_fails("values");
+	standin_add_step(stream, [execution, operations, wrong]() mutable {
 		for (const descriptor *operation : operations)
 			execution.run(*operation);
+		if (wrong)
+			execution.spoil(*operations.back());
 	});
 	return CUDNN_STATUS_SUCCESS;
 }

@@ -37,6 +37,11 @@ libstandin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere \
 	-Wl,--version-script=$(srcdir)/tests/cuda/standin.map
 if CUDNN
 libstandin_la_SOURCES += tests/cuda/dnn.cc
+# In a folder of its own, where nothing but test_cudnn finds it.
+check_LTLIBRARIES += tests/cuda/libcuda.la
+tests_cuda_libcuda_la_SOURCES = tests/cuda/driver.c
+tests_cuda_libcuda_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
+tests_cuda_libcuda_la_LDFLAGS = -rpath /nowhere -version-number 1
 endif
 endif
 EXTRA_DIST += tests/cuda/standin.map

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a plan of cuDNN computes what it should: a few results beside those of the host, in double. */
+#include "rt/cuda_graphs.h"
+
+#include "base/dtype.h"
+
+#include <math.h>
+
+enum {
+	PATTERN = 65521, /* numbers that all tensors repeat, each from a place of its own on; a prime */
+	APART = 7919,
+	ALIGNED = 256,
+	SAMPLES = 6,
+};
+
+/* What a tensor is at the beginning of, and how much of it there is. */
+struct part {
+	enum smalti_cudnn_tensor number;
+	enum smalti_dtype dtype;
+	int64_t count;
+};
+
+struct trial {
+	const struct smalti_cuda_shape *shape;
+	enum smalti_dtype dtype;
+	float scale; /* of attention */
+	struct part parts[SMALTI_CUDA_TENSORS];
+	struct smalti_cuda_tensors tensors;
+	float *numbers[2]; /* the pattern in the shape's dtype, and in f32 */
+};
+
+/* The tensors but for the scale, as many as there are. */
+static int list_parts(const struct smalti_cuda_shape *s, struct part *parts)
+{
+	const enum smalti_dtype dtype = (enum smalti_dtype)s->dtype;
+	const int64_t row = s->heads * s->head_dim, rows = s->rows + (s->stride == 2 ? 1 : 2),
+		      results = s->stride ? s->rows / s->stride * (s->width / s->stride) * s->out : 0;
+	const struct part attention[] = {{SMALTI_CUDNN_Q, dtype, s->queries * row},
+					 {SMALTI_CUDNN_K, dtype, 2 * s->keys * row}, /* V is in it */
+					 {SMALTI_CUDNN_Y, dtype, s->queries * row},
+					 {SMALTI_CUDNN_BIAS, dtype, s->heads * s->queries * s->keys}},
+			  convolution[] = {{SMALTI_CUDNN_X, dtype, rows * s->width * s->in},
+					   {SMALTI_CUDNN_WEIGHT, dtype, s->out * 9 * s->in},
+					   {SMALTI_CUDNN_BIAS, SMALTI_F32, s->out},
+					   {SMALTI_CUDNN_Y, SMALTI_F32, results},
+					   {SMALTI_CUDNN_RESIDUAL, SMALTI_F32, results}};
+	const int count = s->queries ? 3 + (s->biased != 0) : 4 + (s->adds != 0);
+	memcpy(parts, s->queries ? attention : convolution, (size_t)count * sizeof(*parts));
+	return count;
+}
+
+/* The number at a place of a tensor. */
+static double at(const struct trial *trial, enum smalti_cudnn_tensor tensor, bool f32, int64_t place)
+{
+	return (double)trial->numbers[f32][(place + (int64_t)tensor * APART) % PATTERN];
+}
+
+/* A row of results of one head. */
+static void attend(const struct trial *t, int64_t query, int64_t head, double *y)
+{
+	const struct smalti_cuda_shape *s = t->shape;
+	const int64_t d = s->head_dim, row = s->heads * d;
+	double most = -(double)INFINITY, sum = 0;
+	for (int64_t c = 0; c < d; c++)
+		y[c] = 0;
+	for (int64_t key = 0; key < s->keys; key++) {
+		double score = 0;
+		for (int64_t c = 0; c < d; c++)
+			score += at(t, SMALTI_CUDNN_Q, false, query * row + head * d + c) *
+				 at(t, SMALTI_CUDNN_K, false, 2 * key * row + head * d + c);
+		score *= (double)t->scale;
+		if (s->biased)
+			score += at(t, SMALTI_CUDNN_BIAS, false, (head * s->queries + query) * s->keys + key);
+		const double larger = fmax(most, score), fade = exp(most - larger),
+			     weight = exp(score - larger);
+		most = larger;
+		sum = sum * fade + weight;
+		for (int64_t c = 0; c < d; c++)
+			y[c] = y[c] * fade +
+			       weight * at(t, SMALTI_CUDNN_K, false, (2 * key + 1) * row + head * d + c);
+	}
+	for (int64_t c = 0; c < d; c++)
+		y[c] /= sum;
+}
+
+/* One result. */
+static void convolve(const struct trial *t, int64_t row, int64_t column, int64_t channel, double *y)
+{
+	const struct smalti_cuda_shape *s = t->shape;
+	const int64_t before = s->stride == 2 ? 0 : 1;
+	*y = at(t, SMALTI_CUDNN_BIAS, true, channel);
+	for (int64_t tap = 0; tap < 9; tap++) {
+		const int64_t from_row = row * s->stride + tap / 3,
+			      from = column * s->stride + tap % 3 - before;
+		for (int64_t i = 0; from >= 0 && from < s->width && i < s->in; i++)
+			*y += at(t, SMALTI_CUDNN_X, false, (from_row * s->width + from) * s->in + i) *
+			      at(t, SMALTI_CUDNN_WEIGHT, false, (channel * 9 + tap) * s->in + i);
+	}
+	if (s->adds)
+		*y += at(t, SMALTI_CUDNN_RESIDUAL, true, (row * s->width + column) * s->out + channel);
+}
+
+/* Computes the sample of a number, at borders and between them; returns where in the results it begins, and
+ * in *count how long it is. */
+static int64_t compute(const struct trial *t, int sample, int64_t *count, double *y)
+{
+	const struct smalti_cuda_shape *s = t->shape;
+	const double share = (double)sample / (SAMPLES - 1);
+	if (s->queries) {
+		const int64_t query = (int64_t)(share * (double)(s->queries - 1)), head = sample % s->heads;
+		*count = s->head_dim;
+		attend(t, query, head, y);
+		return (query * s->heads + head) * s->head_dim;
+	}
+	const int64_t rows = s->rows / s->stride, width = s->width / s->stride,
+		      row = (int64_t)(share * (double)(rows - 1)),
+		      column = sample % 2 ? width - 1 : (int64_t)(share * (double)(width - 1)),
+		      channel = s->out - 1 - (int64_t)(share * (double)(s->out - 1));
+	*count = 1;
+	convolve(t, row, column, channel, y);
+	return (row * width + column) * s->out + channel;
+}
+
+/* Repeats the numbers in a tensor on the device. */
+static bool fill(const struct trial *trial, const struct part *part, char *to, cudaStream_t stream)
+{
+	const int64_t element = smalti_dtype_bytes(part->dtype);
+	SCOPED(free) char *twice = smalti_aligned_alloc(2 * PATTERN, element, NULL);
+	if (!twice)
+		return false;
+	for (int half = 0; half < 2; half++)
+		smalti_narrow(part->dtype, trial->numbers[part->dtype == SMALTI_F32], PATTERN,
+			      twice + half * PATTERN * element);
+	const char *from = twice + (int64_t)part->number * APART % PATTERN * element;
+	cudaError_t status = cudaSuccess;
+	for (int64_t done = 0; done < part->count && !status; done += PATTERN)
+		status = cudaMemcpyAsync(to + done * element, from,
+					 (size_t)(smalti_min(PATTERN, part->count - done) * element),
+					 cudaMemcpyHostToDevice, stream);
+	return !status && !cudaStreamSynchronize(stream); /* before `twice` goes */
+}
+
+/* Lays the tensors out in memory that there is not yet; returns its bytes. */
+static int64_t lay_out(struct trial *trial)
+{
+	int64_t bytes = 0;
+	trial->tensors.count = list_parts(trial->shape, trial->parts);
+	for (int i = 0; i < trial->tensors.count; i++) {
+		trial->tensors.numbers[i] = trial->parts[i].number;
+		trial->tensors.at[i] = (const void *)(uintptr_t)bytes;
+		bytes += (trial->parts[i].count * smalti_dtype_bytes(trial->parts[i].dtype) + ALIGNED - 1) /
+			 ALIGNED * ALIGNED;
+	}
+	return bytes;
+}
+
+static void add_tensor(struct smalti_cuda_tensors *tensors, enum smalti_cudnn_tensor number, const void *at)
+{
+	tensors->numbers[tensors->count] = number;
+	tensors->at[tensors->count++] = at;
+}
+
+static bool prepare(struct trial *trial, char *memory, cudaStream_t stream)
+{
+	struct smalti_cuda_tensors *tensors = &trial->tensors;
+	const struct smalti_cuda_shape *s = trial->shape;
+	const char *keys = NULL;
+	for (int i = 0; i < tensors->count; i++) {
+		tensors->at[i] = memory + (uintptr_t)tensors->at[i];
+		if (!fill(trial, &trial->parts[i], (char *)(uintptr_t)tensors->at[i], stream))
+			return false;
+		keys = trial->parts[i].number == SMALTI_CUDNN_K ? tensors->at[i] : keys;
+	}
+	if (s->queries) {
+		add_tensor(tensors, SMALTI_CUDNN_V,
+			   keys + s->heads * s->head_dim * smalti_dtype_bytes(trial->dtype));
+		add_tensor(tensors, SMALTI_CUDNN_SCALE, &trial->scale);
+	}
+	return true;
+}
+
+/* The largest difference of a sample's results, and what the largest is of those that are expected. */
+static bool compare(const struct trial *trial, int sample, cudaStream_t stream, double *difference,
+		    double *largest)
+{
+	double expected[SMALTI_CUDA_MOST_HEAD];
+	float bytes[SMALTI_CUDA_MOST_HEAD], found[SMALTI_CUDA_MOST_HEAD];
+	int64_t count = 0;
+	const int64_t first = compute(trial, sample, &count, expected);
+	const int y = trial->shape->queries ? 2 : 3;
+	const enum smalti_dtype dtype = trial->parts[y].dtype;
+	const int64_t element = smalti_dtype_bytes(dtype);
+	if (cudaMemcpyAsync(bytes, (const char *)trial->tensors.at[y] + first * element,
+			    (size_t)(count * element), cudaMemcpyDeviceToHost, stream) ||
+	    cudaStreamSynchronize(stream))
+		return false;
+	smalti_widen(dtype, bytes, count, found);
+	for (int64_t i = 0; i < count; i++) {
+		const double apart = fabs((double)found[i] - expected[i]);
+		*difference = apart <= *difference ? *difference : apart; /* NaN, too */
+		*largest = fmax(*largest, fabs(expected[i]));
+	}
+	return true;
+}
+
+static bool is_near(const struct trial *trial, cudaStream_t stream)
+{
+	static const double tolerances[] = {[SMALTI_F32] = 5e-3, [SMALTI_F16] = 1e-2, [SMALTI_BF16] = 3e-2};
+	double difference = 0, largest = 0;
+	for (int sample = 0; sample < SAMPLES; sample++)
+		if (!compare(trial, sample, stream, &difference, &largest))
+			return false;
+	return difference <= tolerances[trial->dtype] * largest;
+}
+
+/* From -1 to 1, always the same; and as the shape's dtype has them. */
+static bool make_numbers(struct trial *trial)
+{
+	uint64_t state = 1;
+	for (int i = 0; i < 2; i++)
+		if (!(trial->numbers[i] = smalti_calloc(PATTERN, sizeof(float), NULL)))
+			return false;
+	for (int i = 0; i < PATTERN; i++) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		trial->numbers[1][i] = (float)(state >> 40) * 0x1p-23f - 1;
+		trial->numbers[0][i] = smalti_round(trial->dtype, trial->numbers[1][i]);
+	}
+	return true;
+}
+
+static bool run(struct smalti_cuda_device *cuda, cudnnBackendDescriptor_t plan, struct trial *trial)
+{
+	struct smalti_error refused = SMALTI_NO_ERROR;
+	struct smalti_device_memory memory = {NULL, 0};
+	void *workspace = smalti_cuda_workspace(cuda, &refused);
+	if (!workspace || smalti_device_allocate(&cuda->device, &memory, lay_out(trial), &refused) < 0)
+		return false;
+	const bool right = prepare(trial, memory.memory, smalti_cuda_stream(cuda)) &&
+			   !smalti_cuda_graph_run(cuda, plan, &trial->tensors, workspace) &&
+			   is_near(trial, smalti_cuda_stream(cuda));
+	smalti_device_release(&cuda->device, &memory);
+	return right;
+}
+
+bool smalti_cuda_graph_is_right(struct smalti_cuda_device *cuda, const struct smalti_cuda_shape *shape,
+				cudnnBackendDescriptor_t plan)
+{
+	struct trial trial = {.shape = shape,
+			      .dtype = (enum smalti_dtype)shape->dtype,
+			      .scale = shape->queries ? 4 / sqrtf((float)shape->head_dim) : 0};
+	const bool right = make_numbers(&trial) && run(cuda, plan, &trial);
+	if (!right)
+		cudaGetLastError(); /* or CUDA hands it to whoever asks next */
+	free(trial.numbers[0]);
+	free(trial.numbers[1]);
+	return right;
+}
