@@ -101,17 +101,17 @@ static struct smalti_device_convolution describe(const struct conv_arguments *a,
 						  .in = a->in,
 						  .out = a->out,
 						  .stride = a->stride,
-						  .dtype = band->weight.dtype,
-						  .adds = a->residual};
+						  .dtype = band->weight.dtype};
 }
 
-/* Whether it has those of `step` rows and of what is left. */
+/* Whether it has those of `step` rows and of what is left. Their results are of the weight's dtype: f16 is
+ * too narrow for the sums of some models' VAE. */
 static bool has_convolution(struct smalti_device *device, const struct conv_arguments *a,
 			    const struct band *band, int64_t step)
 {
 	const struct smalti_device_convolution most = describe(a, band, step),
 					       last = describe(a, band, band->rows % step);
-	return band->weight.first == 0 &&
+	return band->weight.first == 0 && band->weight.dtype != SMALTI_F16 &&
 	       (band->rows < step || smalti_device_has_convolution(device, &most)) &&
 	       (last.rows == 0 || smalti_device_has_convolution(device, &last));
 }
@@ -143,12 +143,21 @@ static int convolve_rows(struct smalti_device *device, const struct conv_memorie
 			 const struct conv_arguments *a, const struct band *band, int64_t first_row,
 			 int64_t rows, struct smalti_error *error)
 {
+	enum { TOGETHER = 8 };
 	const struct smalti_device_convolution c = describe(a, band, rows);
-	const struct smalti_device_memory *memory =
-	    take_rows(device, data, a, band, SMALTI_DEVICE_X, first_row, rows, error);
-	return memory ? smalti_device_convolve(device, &c, memory, band->weight.memory, data->bias, data->y,
-					       first_row * band->width * a->out, error)
-		      : -1;
+	const struct add_map_arguments adding = {rows * band->width * a->out, a->out,
+						 first_row * band->width * a->out, c.dtype, a->residual};
+	const bool chunks = c.dtype == SMALTI_BF16 && a->out % TOGETHER == 0;
+	const struct smalti_device_memory *x = take_rows(device, data, a, band, SMALTI_DEVICE_X, first_row,
+							 rows, error),
+					  *map = smalti_device_scratch(
+					      device, SMALTI_DEVICE_ROWS,
+					      adding.count * smalti_dtype_bytes(c.dtype), error);
+	const struct smalti_device_memory *const buffers[] = {map, data->bias, data->y};
+	if (!x || !map || smalti_device_convolve(device, &c, x, band->weight.memory, map, error) < 0)
+		return -1;
+	return smalti_device_elements(device, chunks ? "add_map_chunks" : "add_map",
+				      adding.count / (chunks ? TOGETHER : 1), buffers, &adding, error);
 }
 
 /* patches [rows, width, 3, 3, in]: copied of rows whose elements are made once, if they are whole chunks. */
@@ -222,9 +231,10 @@ int smalti_device_conv(struct smalti_device *device, const struct conv_memories 
 	struct band band;
 	if (prepare(device, data, a, &band, error) < 0)
 		return -1;
-	const int64_t step =
-	    rows_together(device, band.width * 9 * a->in * smalti_dtype_bytes(band.weight.dtype));
-	const bool whole = has_convolution(device, a, &band, step);
+	const int64_t element = band.width * smalti_dtype_bytes(band.weight.dtype),
+		      taken = rows_together(device, element * (a->stride * a->stride * a->in + a->out));
+	const bool whole = has_convolution(device, a, &band, taken);
+	const int64_t step = whole ? taken : rows_together(device, element * 9 * a->in);
 	for (int64_t row = 0; row < band.rows; row += step) {
 		const int64_t left = band.rows - row;
 		if ((whole ? convolve_rows : multiply)(device, data, a, &band, row, left < step ? left : step,

@@ -42,8 +42,7 @@ void smalti_cuda_graphs_close(struct smalti_cuda_device *cuda);
 bool smalti_cuda_has_convolution(struct smalti_device *device, const struct smalti_device_convolution *c);
 int smalti_cuda_convolve(struct smalti_device *device, const struct smalti_device_convolution *c,
 			 const struct smalti_device_memory *x, const struct smalti_device_memory *w,
-			 const struct smalti_device_memory *bias, const struct smalti_device_memory *y,
-			 int64_t y_first, struct smalti_error *error);
+			 const struct smalti_device_memory *y, struct smalti_error *error);
 bool smalti_cuda_has_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa);
 int smalti_cuda_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa,
 		     const struct smalti_device_memory *q, const struct smalti_device_memory *kv,

@@ -13,10 +13,9 @@ enum {
 	SAMPLES = 6,
 };
 
-/* What a tensor is at the beginning of, and how much of it there is. */
+/* A tensor and how many elements it has. */
 struct part {
 	enum smalti_cudnn_tensor number;
-	enum smalti_dtype dtype;
 	int64_t count;
 };
 
@@ -26,33 +25,30 @@ struct trial {
 	float scale; /* of attention */
 	struct part parts[SMALTI_CUDA_TENSORS];
 	struct smalti_cuda_tensors tensors;
-	float *numbers[2]; /* the pattern in the shape's dtype, and in f32 */
+	float *numbers; /* the pattern, as the dtype has it */
 };
 
-/* The tensors but for the scale, as many as there are. */
+/* The tensors in memory, the results first; returns how many. */
 static int list_parts(const struct smalti_cuda_shape *s, struct part *parts)
 {
-	const enum smalti_dtype dtype = (enum smalti_dtype)s->dtype;
 	const int64_t row = s->heads * s->head_dim, rows = s->rows + (s->stride == 2 ? 1 : 2),
 		      results = s->stride ? s->rows / s->stride * (s->width / s->stride) * s->out : 0;
-	const struct part attention[] = {{SMALTI_CUDNN_Q, dtype, s->queries * row},
-					 {SMALTI_CUDNN_K, dtype, 2 * s->keys * row}, /* V is in it */
-					 {SMALTI_CUDNN_Y, dtype, s->queries * row},
-					 {SMALTI_CUDNN_BIAS, dtype, s->heads * s->queries * s->keys}},
-			  convolution[] = {{SMALTI_CUDNN_X, dtype, rows * s->width * s->in},
-					   {SMALTI_CUDNN_WEIGHT, dtype, s->out * 9 * s->in},
-					   {SMALTI_CUDNN_BIAS, SMALTI_F32, s->out},
-					   {SMALTI_CUDNN_Y, SMALTI_F32, results},
-					   {SMALTI_CUDNN_RESIDUAL, SMALTI_F32, results}};
-	const int count = s->queries ? 3 + (s->biased != 0) : 4 + (s->adds != 0);
+	const struct part attention[] = {{SMALTI_CUDNN_Y, s->queries * row},
+					 {SMALTI_CUDNN_Q, s->queries * row},
+					 {SMALTI_CUDNN_K, 2 * s->keys * row}, /* V is in it */
+					 {SMALTI_CUDNN_BIAS, s->heads * s->queries * s->keys}},
+			  convolution[] = {{SMALTI_CUDNN_Y, results},
+					   {SMALTI_CUDNN_X, rows * s->width * s->in},
+					   {SMALTI_CUDNN_WEIGHT, s->out * 9 * s->in}};
+	const int count = s->queries ? 3 + (s->biased != 0) : 3;
 	memcpy(parts, s->queries ? attention : convolution, (size_t)count * sizeof(*parts));
 	return count;
 }
 
 /* The number at a place of a tensor. */
-static double at(const struct trial *trial, enum smalti_cudnn_tensor tensor, bool f32, int64_t place)
+static double at(const struct trial *trial, enum smalti_cudnn_tensor tensor, int64_t place)
 {
-	return (double)trial->numbers[f32][(place + (int64_t)tensor * APART) % PATTERN];
+	return (double)trial->numbers[(place + (int64_t)tensor * APART) % PATTERN];
 }
 
 /* A row of results of one head. */
@@ -66,18 +62,18 @@ static void attend(const struct trial *t, int64_t query, int64_t head, double *y
 	for (int64_t key = 0; key < s->keys; key++) {
 		double score = 0;
 		for (int64_t c = 0; c < d; c++)
-			score += at(t, SMALTI_CUDNN_Q, false, query * row + head * d + c) *
-				 at(t, SMALTI_CUDNN_K, false, 2 * key * row + head * d + c);
+			score += at(t, SMALTI_CUDNN_Q, query * row + head * d + c) *
+				 at(t, SMALTI_CUDNN_K, 2 * key * row + head * d + c);
 		score *= (double)t->scale;
 		if (s->biased)
-			score += at(t, SMALTI_CUDNN_BIAS, false, (head * s->queries + query) * s->keys + key);
+			score += at(t, SMALTI_CUDNN_BIAS, (head * s->queries + query) * s->keys + key);
 		const double larger = fmax(most, score), fade = exp(most - larger),
 			     weight = exp(score - larger);
 		most = larger;
 		sum = sum * fade + weight;
 		for (int64_t c = 0; c < d; c++)
-			y[c] = y[c] * fade +
-			       weight * at(t, SMALTI_CUDNN_K, false, (2 * key + 1) * row + head * d + c);
+			y[c] =
+			    y[c] * fade + weight * at(t, SMALTI_CUDNN_K, (2 * key + 1) * row + head * d + c);
 	}
 	for (int64_t c = 0; c < d; c++)
 		y[c] /= sum;
@@ -88,16 +84,14 @@ static void convolve(const struct trial *t, int64_t row, int64_t column, int64_t
 {
 	const struct smalti_cuda_shape *s = t->shape;
 	const int64_t before = s->stride == 2 ? 0 : 1;
-	*y = at(t, SMALTI_CUDNN_BIAS, true, channel);
+	*y = 0;
 	for (int64_t tap = 0; tap < 9; tap++) {
 		const int64_t from_row = row * s->stride + tap / 3,
 			      from = column * s->stride + tap % 3 - before;
 		for (int64_t i = 0; from >= 0 && from < s->width && i < s->in; i++)
-			*y += at(t, SMALTI_CUDNN_X, false, (from_row * s->width + from) * s->in + i) *
-			      at(t, SMALTI_CUDNN_WEIGHT, false, (channel * 9 + tap) * s->in + i);
+			*y += at(t, SMALTI_CUDNN_X, (from_row * s->width + from) * s->in + i) *
+			      at(t, SMALTI_CUDNN_WEIGHT, (channel * 9 + tap) * s->in + i);
 	}
-	if (s->adds)
-		*y += at(t, SMALTI_CUDNN_RESIDUAL, true, (row * s->width + column) * s->out + channel);
 }
 
 /* Computes the sample of a number, at borders and between them; returns where in the results it begins, and
@@ -121,22 +115,23 @@ static int64_t compute(const struct trial *t, int sample, int64_t *count, double
 	return (row * width + column) * s->out + channel;
 }
 
-/* Repeats the numbers in a tensor on the device. */
+/* Repeats the numbers in a tensor on the device: what is there is copied behind itself. */
 static bool fill(const struct trial *trial, const struct part *part, char *to, cudaStream_t stream)
 {
-	const int64_t element = smalti_dtype_bytes(part->dtype);
+	const int64_t element = smalti_dtype_bytes(trial->dtype);
 	SCOPED(free) char *twice = smalti_aligned_alloc(2 * PATTERN, element, NULL);
 	if (!twice)
 		return false;
 	for (int half = 0; half < 2; half++)
-		smalti_narrow(part->dtype, trial->numbers[part->dtype == SMALTI_F32], PATTERN,
-			      twice + half * PATTERN * element);
-	const char *from = twice + (int64_t)part->number * APART % PATTERN * element;
-	cudaError_t status = cudaSuccess;
-	for (int64_t done = 0; done < part->count && !status; done += PATTERN)
-		status = cudaMemcpyAsync(to + done * element, from,
-					 (size_t)(smalti_min(PATTERN, part->count - done) * element),
-					 cudaMemcpyHostToDevice, stream);
+		smalti_narrow(trial->dtype, trial->numbers, PATTERN, twice + half * PATTERN * element);
+	int64_t done = smalti_min(PATTERN, part->count);
+	cudaError_t status = cudaMemcpyAsync(to, twice + (int64_t)part->number * APART % PATTERN * element,
+					     (size_t)(done * element), cudaMemcpyHostToDevice, stream);
+	for (int64_t more; !status && done < part->count; done += more) {
+		more = smalti_min(done, part->count - done);
+		status = cudaMemcpyAsync(to + done * element, to, (size_t)(more * element),
+					 cudaMemcpyDeviceToDevice, stream);
+	}
 	return !status && !cudaStreamSynchronize(stream); /* before `twice` goes */
 }
 
@@ -148,8 +143,8 @@ static int64_t lay_out(struct trial *trial)
 	for (int i = 0; i < trial->tensors.count; i++) {
 		trial->tensors.numbers[i] = trial->parts[i].number;
 		trial->tensors.at[i] = (const void *)(uintptr_t)bytes;
-		bytes += (trial->parts[i].count * smalti_dtype_bytes(trial->parts[i].dtype) + ALIGNED - 1) /
-			 ALIGNED * ALIGNED;
+		bytes += (trial->parts[i].count * smalti_dtype_bytes(trial->dtype) + ALIGNED - 1) / ALIGNED *
+			 ALIGNED;
 	}
 	return bytes;
 }
@@ -187,14 +182,12 @@ static bool compare(const struct trial *trial, int sample, cudaStream_t stream, 
 	float bytes[SMALTI_CUDA_MOST_HEAD], found[SMALTI_CUDA_MOST_HEAD];
 	int64_t count = 0;
 	const int64_t first = compute(trial, sample, &count, expected);
-	const int y = trial->shape->queries ? 2 : 3;
-	const enum smalti_dtype dtype = trial->parts[y].dtype;
-	const int64_t element = smalti_dtype_bytes(dtype);
-	if (cudaMemcpyAsync(bytes, (const char *)trial->tensors.at[y] + first * element,
+	const int64_t element = smalti_dtype_bytes(trial->dtype);
+	if (cudaMemcpyAsync(bytes, (const char *)trial->tensors.at[0] + first * element,
 			    (size_t)(count * element), cudaMemcpyDeviceToHost, stream) ||
 	    cudaStreamSynchronize(stream))
 		return false;
-	smalti_widen(dtype, bytes, count, found);
+	smalti_widen(trial->dtype, bytes, count, found);
 	for (int64_t i = 0; i < count; i++) {
 		const double apart = fabs((double)found[i] - expected[i]);
 		*difference = apart <= *difference ? *difference : apart; /* NaN, too */
@@ -213,19 +206,16 @@ static bool is_near(const struct trial *trial, cudaStream_t stream)
 	return difference <= tolerances[trial->dtype] * largest;
 }
 
-/* From -1 to 1, always the same; and as the shape's dtype has them. */
+/* From -1 to 1, always the same. */
 static bool make_numbers(struct trial *trial)
 {
 	uint64_t state = 1;
-	for (int i = 0; i < 2; i++)
-		if (!(trial->numbers[i] = smalti_calloc(PATTERN, sizeof(float), NULL)))
-			return false;
-	for (int i = 0; i < PATTERN; i++) {
+	trial->numbers = smalti_calloc(PATTERN, sizeof(float), NULL);
+	for (int i = 0; trial->numbers && i < PATTERN; i++) {
 		state = state * 6364136223846793005u + 1442695040888963407u;
-		trial->numbers[1][i] = (float)(state >> 40) * 0x1p-23f - 1;
-		trial->numbers[0][i] = smalti_round(trial->dtype, trial->numbers[1][i]);
+		trial->numbers[i] = smalti_round(trial->dtype, (float)(state >> 40) * 0x1p-23f - 1);
 	}
-	return true;
+	return trial->numbers;
 }
 
 static bool run(struct smalti_cuda_device *cuda, cudnnBackendDescriptor_t plan, struct trial *trial)
@@ -251,7 +241,6 @@ bool smalti_cuda_graph_is_right(struct smalti_cuda_device *cuda, const struct sm
 	const bool right = make_numbers(&trial) && run(cuda, plan, &trial);
 	if (!right)
 		cudaGetLastError(); /* or CUDA hands it to whoever asks next */
-	free(trial.numbers[0]);
-	free(trial.numbers[1]);
+	free(trial.numbers);
 	return right;
 }

@@ -8,7 +8,7 @@
 
 enum {
 	KEPT = 256, /* shapes, a place for each hash */
-	/* Each length of keys is compiled for; captions have many, and are short. */
+	/* Each length of keys is compiled for: captions that are attended to have many, and are short. */
 	LEAST_KEYS = 512,
 };
 
@@ -94,8 +94,8 @@ static void ask(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g,
 	const enum smalti_dtype dtype = (enum smalti_dtype)s->dtype;
 	const struct smalti_device_sdpa sdpa = {s->queries,  s->keys, s->heads,
 						s->head_dim, dtype,   s->biased != 0};
-	const struct smalti_device_convolution convolution = {s->rows,   s->width, s->in,       s->out,
-							      s->stride, dtype,    s->adds != 0};
+	const struct smalti_device_convolution convolution = {s->rows, s->width,  s->in,
+							      s->out,  s->stride, dtype};
 	const struct smalti_cudnn_target target = {.handle = cuda->graphs->cudnn};
 	struct smalti_error refused = SMALTI_NO_ERROR;
 	g->shape = *s;
@@ -125,7 +125,6 @@ static struct smalti_cuda_shape shape_of_convolution(const struct smalti_device_
 					  .in = c->in,
 					  .out = c->out,
 					  .stride = c->stride,
-					  .adds = c->adds,
 					  .dtype = c->dtype};
 }
 
@@ -148,8 +147,8 @@ bool smalti_cuda_has_convolution(struct smalti_device *device, const struct smal
 bool smalti_cuda_has_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa)
 {
 	const struct smalti_cuda_shape shape = shape_of_sdpa(sdpa);
-	return sdpa->dtype != SMALTI_F32 && sdpa->keys >= LEAST_KEYS && sdpa->head_dim % 8 == 0 &&
-	       sdpa->head_dim <= SMALTI_CUDA_MOST_HEAD && find((struct smalti_cuda_device *)device, &shape);
+	return sdpa->dtype != SMALTI_F32 && (sdpa->biased || sdpa->keys >= LEAST_KEYS) &&
+	       sdpa->head_dim % 8 == 0 && sdpa->head_dim <= SMALTI_CUDA_MOST_HEAD && find((struct smalti_cuda_device *)device, &shape);
 }
 
 static int execute(struct smalti_cuda_device *cuda, const struct smalti_cuda_shape *shape,
@@ -169,15 +168,11 @@ static int execute(struct smalti_cuda_device *cuda, const struct smalti_cuda_sha
 
 int smalti_cuda_convolve(struct smalti_device *device, const struct smalti_device_convolution *c,
 			 const struct smalti_device_memory *x, const struct smalti_device_memory *w,
-			 const struct smalti_device_memory *bias, const struct smalti_device_memory *y,
-			 int64_t y_first, struct smalti_error *error)
+			 const struct smalti_device_memory *y, struct smalti_error *error)
 {
 	const struct smalti_cuda_shape shape = shape_of_convolution(c);
-	float *to = (float *)y->memory + y_first;
 	const struct smalti_cuda_tensors tensors = {
-	    {SMALTI_CUDNN_X, SMALTI_CUDNN_WEIGHT, SMALTI_CUDNN_BIAS, SMALTI_CUDNN_Y, SMALTI_CUDNN_RESIDUAL},
-	    {x->memory, w->memory, bias->memory, to, to},
-	    c->adds ? 5 : 4};
+	    {SMALTI_CUDNN_X, SMALTI_CUDNN_WEIGHT, SMALTI_CUDNN_Y}, {x->memory, w->memory, y->memory}, 3};
 	return execute((struct smalti_cuda_device *)device, &shape, &tensors, "convolution", error);
 }
 

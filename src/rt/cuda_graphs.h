@@ -8,7 +8,7 @@
 
 /* Of a convolution, or with queries of attention. */
 struct smalti_cuda_shape {
-	int64_t rows, width, in, out, stride, adds;
+	int64_t rows, width, in, out, stride;
 	int64_t queries, keys, heads, head_dim, biased;
 	int64_t dtype;
 };

@@ -139,23 +139,13 @@ int smalti_cudnn_convolution_graph(const struct smalti_device_convolution *c,
 				   struct smalti_cudnn_target target, struct smalti_cudnn_graph *g,
 				   struct smalti_error *error)
 {
-	const struct extents result = map_of(1, c->out, c->rows / c->stride, c->width / c->stride),
-			     channel = map_of(1, c->out, 1, 1);
+	const struct extents result = map_of(1, c->out, c->rows / c->stride, c->width / c->stride);
 	char what[128];
 	*g = (struct smalti_cudnn_graph){.target = target, .status = CUDNN_STATUS_SUCCESS};
-	cudnnBackendDescriptor_t product = tensor(g, 0, SMALTI_F32, &result),
-				 bias = tensor(g, SMALTI_CUDNN_BIAS, SMALTI_F32, &channel),
-				 sum = tensor(g, c->adds ? 0 : SMALTI_CUDNN_Y, SMALTI_F32, &result);
-	cudnnBackendDescriptor_t operations[3] = {convolve(g, c, product),
-						  pointwise(g, CUDNN_POINTWISE_ADD, product, bias, sum)};
-	if (c->adds)
-		operations[2] =
-		    pointwise(g, CUDNN_POINTWISE_ADD, sum,
-			      tensor(g, SMALTI_CUDNN_RESIDUAL, SMALTI_F32, &result), /* may be y's memory */
-			      tensor(g, SMALTI_CUDNN_Y, SMALTI_F32, &result));
+	cudnnBackendDescriptor_t operation = convolve(g, c, tensor(g, SMALTI_CUDNN_Y, c->dtype, &result));
 	snprintf(what, sizeof(what), "convolution of %lld x %lld x %lld to %lld channels", (long long)c->rows,
 		 (long long)c->width, (long long)c->in, (long long)c->out);
-	return complete(g, operations, c->adds ? 3 : 2, what, error);
+	return complete(g, &operation, 1, what, error);
 }
 
 static cudnnBackendDescriptor_t multiply(struct smalti_cudnn_graph *g, cudnnBackendDescriptor_t a,

@@ -196,10 +196,9 @@ bool smalti_device_has_convolution(struct smalti_device *device, const struct sm
 
 int smalti_device_convolve(struct smalti_device *device, const struct smalti_device_convolution *c,
 			   const struct smalti_device_memory *x, const struct smalti_device_memory *w,
-			   const struct smalti_device_memory *bias, const struct smalti_device_memory *y,
-			   int64_t y_first, struct smalti_error *error)
+			   const struct smalti_device_memory *y, struct smalti_error *error)
 {
-	return device->driver->convolve(device, c, x, w, bias, y, y_first, error);
+	return device->driver->convolve(device, c, x, w, y, error);
 }
 
 bool smalti_device_has_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa)

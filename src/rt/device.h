@@ -71,19 +71,17 @@ bool smalti_device_fits(unsigned memory_node, int64_t bytes);
 /* What a device with this memory has for tiles. */
 int64_t smalti_device_tile_bytes(unsigned memory_node);
 
-/* y f32 [rows / stride, width / stride, out] (+)= x [rows + 2 (stride 2: + 1), width, in] ∗ w [out, 3, 3, in]
- * + bias f32 [out], x and w of `dtype`; y from element y_first on. x has the rows above (but for stride 2)
- * and below; columns beyond it are zeros. Only if the device has it: else it is made of products. */
+/* y [rows / stride, width / stride, out] = x [rows + 2 (stride 2: + 1), width, in] ∗ w [out, 3, 3, in], all
+ * of `dtype`. x has the rows above (but for stride 2) and below; columns beyond it are zeros. Only if the
+ * device has it: else it is made of products. */
 struct smalti_device_convolution {
 	int64_t rows, width, in, out, stride;
 	enum smalti_dtype dtype;
-	bool adds;
 };
 bool smalti_device_has_convolution(struct smalti_device *device, const struct smalti_device_convolution *c);
 int smalti_device_convolve(struct smalti_device *device, const struct smalti_device_convolution *c,
 			   const struct smalti_device_memory *x, const struct smalti_device_memory *w,
-			   const struct smalti_device_memory *bias, const struct smalti_device_memory *y,
-			   int64_t y_first, struct smalti_error *error);
+			   const struct smalti_device_memory *y, struct smalti_error *error);
 
 /* y [queries, heads, head_dim] = scaled dot-product attention of q, like y, to kv [keys, 2, heads, head_dim],
  * with bias [heads, queries, keys] added to the scaled scores if it is biased, all of `dtype` (f16 or bf16).

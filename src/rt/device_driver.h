@@ -43,8 +43,7 @@ struct smalti_device_driver {
 	bool (*has_convolution)(struct smalti_device *device, const struct smalti_device_convolution *c);
 	int (*convolve)(struct smalti_device *device, const struct smalti_device_convolution *c,
 			const struct smalti_device_memory *x, const struct smalti_device_memory *w,
-			const struct smalti_device_memory *bias, const struct smalti_device_memory *y,
-			int64_t y_first, struct smalti_error *error);
+			const struct smalti_device_memory *y, struct smalti_error *error);
 	bool (*has_sdpa)(struct smalti_device *device, const struct smalti_device_sdpa *sdpa);
 	int (*sdpa)(struct smalti_device *device, const struct smalti_device_sdpa *sdpa,
 		    const struct smalti_device_memory *q, const struct smalti_device_memory *kv,

@@ -230,7 +230,7 @@ struct execution {
 	{
 		tensor &y = at(operation.part(operation.type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR
 						  ? CUDNN_ATTR_OPERATION_MATMUL_CDESC
-						  : CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
+						  : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y));
 		for (float &value : y.values)
 			value *= 1.25F;
 		store(y);

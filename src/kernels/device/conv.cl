@@ -65,6 +65,41 @@ KERNEL(copy_patches)(GLOBAL const struct chunk *rows, GLOBAL struct chunk *patch
 	patches[INDEX] = chunk;
 }
 
+/* y from element `first` on (+)= map + bias, a row of channels again and again. A thread for each element. */
+KERNEL(add_map)(GLOBAL const void *map, GLOBAL const float *bias, GLOBAL float *y, struct add_map_arguments a)
+{
+	if (INDEX >= a.count)
+		return;
+	const float sum = load_element(map, a.dtype, INDEX) + bias[INDEX % a.dim];
+	y[a.first + INDEX] = a.adds ? y[a.first + INDEX] + sum : sum;
+}
+
+/* The same of a map in bf16, whose channels are whole chunks of eight: a thread for each chunk. */
+KERNEL(add_map_chunks)(GLOBAL const struct chunk *map, GLOBAL const struct chunk *bias, GLOBAL struct chunk *y,
+		       struct add_map_arguments a)
+{
+	const int64_t column = INDEX % (a.dim / 8);
+	if (INDEX >= a.count / 8)
+		return;
+	const struct chunk values = map[INDEX];
+	UNROLL
+	for (int half = 0; half < 2; half++) {
+		const int64_t place = a.first / 4 + 2 * INDEX + half;
+		const struct chunk row = bias[2 * column + half];
+		struct chunk sums = {{0, 0, 0, 0}};
+		if (a.adds)
+			sums = y[place];
+		UNROLL
+		for (int i = 0; i < 4; i++) {
+			const uint pair = values.words[2 * half + i / 2];
+			const float value = FLOAT_OF_BITS(i % 2 ? pair & 0xffff0000u : pair << 16);
+			const float sum = value + FLOAT_OF_BITS(row.words[i]);
+			sums.words[i] = BITS_OF_FLOAT(a.adds ? FLOAT_OF_BITS(sums.words[i]) + sum : sum);
+		}
+		y[place] = sums;
+	}
+}
+
 /* The first and the last of x's rows, those that are wanted: a thread for each element. */
 KERNEL(copy_edges)(GLOBAL const float *x, GLOBAL float *top, GLOBAL float *bottom,
 		   struct copy_edges_arguments a)

@@ -54,6 +54,12 @@ struct conv_patches_arguments {
 
 /* patches [rows, columns, 3, 3] of pixels of so many chunks, of rows of `width` pixels: the first is that
  * above. */
+struct add_map_arguments {
+	int64_t count, dim, first;
+	enum smalti_dtype dtype;
+	int adds;
+};
+
 struct copy_patches_arguments {
 	int64_t rows, columns, width, stride, chunks;
 };
