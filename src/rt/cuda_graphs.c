@@ -148,7 +148,8 @@ bool smalti_cuda_has_sdpa(struct smalti_device *device, const struct smalti_devi
 {
 	const struct smalti_cuda_shape shape = shape_of_sdpa(sdpa);
 	return sdpa->dtype != SMALTI_F32 && (sdpa->biased || sdpa->keys >= LEAST_KEYS) &&
-	       sdpa->head_dim % 8 == 0 && sdpa->head_dim <= SMALTI_CUDA_MOST_HEAD && find((struct smalti_cuda_device *)device, &shape);
+	       sdpa->head_dim % 8 == 0 && sdpa->head_dim <= SMALTI_CUDA_MOST_HEAD &&
+	       find((struct smalti_cuda_device *)device, &shape);
 }
 
 static int execute(struct smalti_cuda_device *cuda, const struct smalti_cuda_shape *shape,
