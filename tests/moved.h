@@ -18,9 +18,6 @@ static inline struct smalti_session *moved_session(int devices)
 	struct smalti_session_options options = {.cpus = 1, .policy = "dmda"};
 	setenv("POCL_DEVICES", "basic basic basic basic", 0);
 	test_ask_for(&options, devices);
-	/* What is idle writes nothing back unasked. */
-	setenv("STARPU_MINIMUM_CLEAN_BUFFERS", "0", 0);
-	setenv("STARPU_TARGET_CLEAN_BUFFERS", "0", 0);
 	struct smalti_session *session = smalti_session_open(&options, &error);
 	if (!session)
 		printf("skipped: %s\n", error.message);

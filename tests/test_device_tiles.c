@@ -4,10 +4,12 @@
  */
 #include "codelets/codelets.h"
 #include "device_session.h"
+#include "rt/device_use.h"
 #include "rt/task.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <starpu.h>
@@ -89,6 +91,10 @@ static void too_large(void)
 		struct smalti_tile *y = smalti_tile_new(task_group, 1, count * (int64_t)sizeof(*zeros));
 		smalti_insert(silu, task_group, (.x = x, .y = y), .count = count);
 		smalti_task_group_wait(task_group);
+		const struct smalti_too_large found = smalti_devices_too_large(session);
+		CHECK(found.tasks == 1 && found.bytes == 2 * count * (int64_t)sizeof(*zeros) &&
+			  strcmp(found.name, "silu") == 0,
+		      "what was too large is told");
 		if (cpus)
 			SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "on the CPU");
 		else

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/command.sh"
 # shellcheck source=device_images.sh
 . "$(dirname "$0")/device_images.sh"
-export POCL_DEVICES='basic basic basic' STARPU_MINIMUM_CLEAN_BUFFERS=0 STARPU_TARGET_CLEAN_BUFFERS=0
+export POCL_DEVICES='basic basic basic'
 use_pocl 'training on devices'
 export POCL_DEVICES='basic basic basic'
 if sanitized; then

@@ -45,6 +45,15 @@ void smalti_device_lines(struct smalti_progress *progress, struct smalti_session
 		smalti_device_line(&uses[i], line);
 		smalti_progress_print(progress, "%s", line);
 	}
+	const struct smalti_too_large too_large = smalti_devices_too_large(session);
+	char size[SMALTI_NUMBER];
+	if (too_large.tasks)
+		smalti_progress_print(
+		    progress,
+		    "%lld tasks were too large for a device's memory, so CPUs ran them; the "
+		    "largest, '%s', takes %s",
+		    (long long)too_large.tasks, too_large.name,
+		    smalti_number_bytes((double)too_large.bytes, size));
 }
 
 void smalti_device_json(cJSON *object, struct smalti_session *session)
@@ -53,4 +62,11 @@ void smalti_device_json(cJSON *object, struct smalti_session *session)
 	const int count = smalti_devices_use(session, uses);
 	if (count)
 		cJSON_AddItemToObject(object, "devices", smalti_devices_use_json(uses, count));
+	const struct smalti_too_large too_large = smalti_devices_too_large(session);
+	if (!too_large.tasks)
+		return;
+	cJSON *found = cJSON_AddObjectToObject(object, "too_large");
+	cJSON_AddNumberToObject(found, "tasks", (double)too_large.tasks);
+	cJSON_AddNumberToObject(found, "bytes", (double)too_large.bytes);
+	cJSON_AddStringToObject(found, "name", too_large.name);
 }

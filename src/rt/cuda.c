@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <xxhash.h>
 
 /* src/kernels/device/cuda.fatbin, as the build made it of program.cl. */
 __asm__(".pushsection .rodata\n"
@@ -52,6 +53,21 @@ static int fail(cudaError_t status, struct smalti_error *error, const char *what
 			   "%s: CUDA says '%s' (%d)", what, cudaGetErrorString(status), (int)status);
 }
 
+/* Asks CUDA by name once for each kernel. */
+static cudaError_t find_kernel(struct smalti_cuda_device *cuda, const char *name, cudaKernel_t *kernel)
+{
+	struct smalti_cuda_kernel *known = &cuda->known[XXH32(name, strlen(name), 0) % SMALTI_CUDA_KERNELS];
+	if (!known->kernel || strcmp(known->name, name) != 0) {
+		cudaKernel_t found = NULL;
+		const cudaError_t status = cudaLibraryGetKernel(&found, cuda->kernels, name);
+		if (status)
+			return status;
+		*known = (struct smalti_cuda_kernel){name, found};
+	}
+	*kernel = known->kernel;
+	return cudaSuccess;
+}
+
 static int launch_kernel(struct smalti_device *device, const struct smalti_launch *launch,
 			 const struct smalti_device_memory *const *buffers, int count, const void *arguments,
 			 size_t argument_bytes, struct smalti_error *error)
@@ -70,7 +86,7 @@ static int launch_kernel(struct smalti_device *device, const struct smalti_launc
 	parameters[count] = (void *)(uintptr_t)arguments;
 	cudaError_t status = launch->groups <= INT_MAX ? cudaSuccess : cudaErrorInvalidConfiguration;
 	if (!status)
-		status = cudaLibraryGetKernel(&kernel, cuda->kernels, launch->kernel);
+		status = find_kernel(cuda, launch->kernel, &kernel);
 	if (!status)
 		status = cudaLaunchKernel(kernel, groups, threads, parameters, 0, smalti_cuda_stream(cuda));
 	if (!status)

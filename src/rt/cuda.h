@@ -6,11 +6,19 @@
 #include <cublasLt.h>
 
 /* CUDA's form of a device, for cuda*.c. */
+/* A kernel that was looked for; a place for each hash of a name. */
+enum { SMALTI_CUDA_KERNELS = 512 };
+struct smalti_cuda_kernel {
+	const char *name; /* a constant of the program */
+	cudaKernel_t kernel;
+};
+
 struct smalti_cuda_device {
 	struct smalti_device device;
 	int number;
 	cudaStream_t stream; /* the worker's, when it has had its first task */
 	cudaLibrary_t kernels;
+	struct smalti_cuda_kernel known[SMALTI_CUDA_KERNELS];
 	cublasLtHandle_t cublas;
 	struct smalti_device_memory workspace; /* cuBLASLt's and cuDNN's */
 	struct smalti_cuda_product *products;  /* cuda_products.c */

@@ -4,12 +4,12 @@
  * not lose what tiles need to them. */
 #include "rt/device_driver.h"
 
-static const int64_t most_share = INT64_C(4) << 30;
+static const int64_t enough = INT64_C(4) << 30;
 
-/* Of a memory of so many bytes. */
+/* Of a memory of so many bytes: half of it, or an eighth of a large one. */
 static int64_t share_of(int64_t total)
 {
-	return total / 2 < most_share ? total / 2 : most_share;
+	return smalti_min(total / 2, smalti_max(enough, total / 8));
 }
 
 bool smalti_device_fits(unsigned memory_node, int64_t bytes)

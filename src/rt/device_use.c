@@ -21,6 +21,8 @@ struct meter {
 struct smalti_meters {
 	double began, wall; /* when, by smalti_now() and since 1970 */
 	struct meter of[SMALTI_MAX_NODES];
+	pthread_mutex_t mutex; /* guards what follows */
+	struct smalti_too_large too_large;
 };
 
 static struct smalti_meters *watched; /* StarPU has one set of callbacks, to which it hands nothing of ours */
@@ -90,6 +92,7 @@ struct smalti_meters *smalti_meters_open(struct smalti_error *error)
 		return NULL;
 	meters->began = smalti_now();
 	meters->wall = smalti_wall_clock();
+	pthread_mutex_init(&meters->mutex, NULL);
 	for (int node = 0; node < SMALTI_MAX_NODES; node++)
 		pthread_mutex_init(&meters->of[node].mutex, NULL);
 	watch(meters);
@@ -103,7 +106,27 @@ void smalti_meters_close(struct smalti_meters *meters)
 	watch(NULL);
 	for (int node = 0; node < SMALTI_MAX_NODES; node++)
 		pthread_mutex_destroy(&meters->of[node].mutex);
+	pthread_mutex_destroy(&meters->mutex);
 	free(meters);
+}
+
+void smalti_meters_too_large(struct smalti_meters *meters, const char *name, int64_t bytes)
+{
+	struct smalti_too_large *too_large = &meters->too_large;
+	HOLD_MUTEX(&meters->mutex);
+	too_large->tasks++;
+	if (bytes <= too_large->bytes)
+		return;
+	too_large->bytes = bytes;
+	snprintf(too_large->name, sizeof(too_large->name), "%s", name);
+}
+
+struct smalti_too_large smalti_devices_too_large(const struct smalti_session *session)
+{
+	if (!session || !session->meters)
+		return (struct smalti_too_large){.tasks = 0};
+	HOLD_MUTEX(&session->meters->mutex);
+	return session->meters->too_large;
 }
 
 void smalti_meters_begins(struct smalti_meters *meters, unsigned memory_node)

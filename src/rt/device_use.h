@@ -48,12 +48,22 @@ void smalti_device_use_since(struct smalti_device_use *use, const struct smalti_
 /* An array of objects: each a name and what is known of the fields. */
 cJSON *smalti_devices_use_json(const struct smalti_device_use *uses, int count);
 
+/* Tasks that devices could run, but for their size: CPUs ran them. */
+struct smalti_too_large {
+	int64_t tasks;
+	int64_t bytes; /* of the largest */
+	char name[64]; /* its */
+};
+struct smalti_too_large smalti_devices_too_large(const struct smalti_session *session);
+
 /* What is measured, for sessions. */
 struct smalti_meters;
 
 /* Of a session with devices: before its first tile, and when StarPU runs no more. */
 struct smalti_meters *smalti_meters_open(struct smalti_error *error);
 void smalti_meters_close(struct smalti_meters *meters); /* NULL is allowed */
+/* A task was inserted that has no room on any device. */
+void smalti_meters_too_large(struct smalti_meters *meters, const char *name, int64_t bytes);
 /* By a device's worker: a task was handed over, or has ended. @{ */
 void smalti_meters_begins(struct smalti_meters *meters, unsigned memory_node);
 void smalti_meters_ends(struct smalti_meters *meters, unsigned memory_node, int64_t in_use, double flops);

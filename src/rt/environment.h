@@ -15,7 +15,7 @@ int64_t smalti_environment_memory(void);
 bool smalti_environment_limits_devices(int driver, int64_t megabytes);
 
 /* Changes of the environment for as long as StarPU starts. Initialise with zeros. */
-enum { SMALTI_MAX_CHANGES = 19 };
+enum { SMALTI_MAX_CHANGES = 21 };
 struct smalti_environment {
 	struct {
 		const char *name;

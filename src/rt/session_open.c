@@ -93,6 +93,20 @@ static int limit_devices(int64_t bytes, struct smalti_environment *changes, stru
 	return cut_no_pieces(changes, error);
 }
 
+/* StarPU's idle workers copy to main memory what is new on a device, so that room is there soon: where
+ * devices' memory is not limited that moves tiles for nothing. */
+static int leave_tiles(struct smalti_environment *changes, struct smalti_error *error)
+{
+	static const char *const shares[] = {"STARPU_MINIMUM_CLEAN_BUFFERS", "STARPU_TARGET_CLEAN_BUFFERS"};
+	for (int driver = 0; driver < SMALTI_DEVICE_DRIVERS; driver++)
+		if (smalti_environment_limits_devices(driver, INT64_MAX))
+			return 0;
+	for (size_t i = 0; i < COUNT_OF(shares); i++)
+		if (!getenv(shares[i]) && smalti_environment_set(changes, shares[i], "0", error) < 0)
+			return -1;
+	return 0;
+}
+
 /* StarPU looks for OpenCL's devices in any case, and so does hwloc where it has a plugin for that. PoCL ends
  * a program that has too little memory for a device, or no /sys. */
 static int hide_opencl(const struct smalti_session_options *options, struct smalti_environment *changes,
@@ -156,7 +170,7 @@ static int change_environment(struct smalti_session *session, const struct smalt
 	if (smalti_environment_hide_memory(changes, error) < 0 ||
 	    smalti_environment_set(changes, "STARPU_LIMIT_CPU_MEM", megabytes, error) < 0 ||
 	    hide_opencl(options, changes, error) < 0 ||
-	    limit_devices(options->gpu_memory_limit, changes, error) < 0 ||
+	    limit_devices(options->gpu_memory_limit, changes, error) < 0 || leave_tiles(changes, error) < 0 ||
 	    set_measuring(changes, error) < 0 || name_library(options->policy, changes, error) < 0 ||
 	    unbind(session, changes, error) < 0)
 		return -1;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/device_use.h"
 #include "rt/session.h"
 #include "rt/task.h"
 #include "rt/task_message.h"
@@ -42,7 +43,7 @@ static uint32_t footprint(struct starpu_task *task)
 	return smalti_message_key(task->cl_arg);
 }
 
-bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node)
+static int64_t bytes_of(const struct starpu_task *task)
 {
 	const struct smalti_message *message = task->cl_arg;
 	int64_t bytes = 0;
@@ -50,7 +51,23 @@ bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node)
 		bytes += (int64_t)starpu_data_get_size(STARPU_TASK_GET_HANDLE(task, i));
 	for (int i = 0; i < message->locals; i++)
 		bytes += smalti_message_locals(message)[i].bytes;
-	return smalti_device_fits(memory_node, bytes);
+	return bytes;
+}
+
+bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node)
+{
+	return smalti_device_fits(memory_node, bytes_of(task));
+}
+
+void smalti_task_count_size(const struct smalti_session *session, const struct starpu_task *task)
+{
+	if (!session->meters || task->where == STARPU_CPU)
+		return;
+	for (int worker = 0; worker < session->workers; worker++)
+		if (session->devices[worker] &&
+		    smalti_task_fits(task, starpu_worker_get_memory_node((unsigned)worker)))
+			return;
+	smalti_meters_too_large(session->meters, task->name, bytes_of(task));
 }
 
 static int can_execute(unsigned worker, struct starpu_task *task, unsigned implementation)

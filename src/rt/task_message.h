@@ -74,6 +74,8 @@ double smalti_task_predicted(const struct smalti_task_group *task_group);
 /* Whether a device with this memory has room for the tiles of a task that knows them: StarPU would ask for
  * ever for memory that is not there. */
 bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node);
+/* Counts a task that devices could run, if none has room for it. */
+void smalti_task_count_size(const struct smalti_session *session, const struct starpu_task *task);
 
 struct smalti_codelet;
 struct starpu_codelet;

@@ -83,15 +83,15 @@ KERNEL(add_map_chunks)(GLOBAL const struct chunk *map, GLOBAL const struct chunk
 		return;
 	const struct chunk values = map[INDEX];
 	UNROLL
-	for (int half = 0; half < 2; half++) {
-		const int64_t place = a.first / 4 + 2 * INDEX + half;
-		const struct chunk row = bias[2 * column + half];
+	for (int part = 0; part < 2; part++) {
+		const int64_t place = a.first / 4 + 2 * INDEX + part;
+		const struct chunk row = bias[2 * column + part];
 		struct chunk sums = {{0, 0, 0, 0}};
 		if (a.adds)
 			sums = y[place];
 		UNROLL
 		for (int i = 0; i < 4; i++) {
-			const uint pair = values.words[2 * half + i / 2];
+			const uint pair = values.words[2 * part + i / 2];
 			const float value = FLOAT_OF_BITS(i % 2 ? pair & 0xffff0000u : pair << 16);
 			const float sum = value + FLOAT_OF_BITS(row.words[i]);
 			sums.words[i] = BITS_OF_FLOAT(a.adds ? FLOAT_OF_BITS(sums.words[i]) + sum : sum);
