@@ -189,8 +189,9 @@ static bool compare(const struct trial *trial, int sample, cudaStream_t stream, 
 		return false;
 	smalti_widen(trial->dtype, bytes, count, found);
 	for (int64_t i = 0; i < count; i++) {
-		const double apart = fabs((double)found[i] - expected[i]);
-		*difference = apart <= *difference ? *difference : apart; /* NaN, too */
+		if (!isfinite(found[i]))
+			return false;
+		*difference = fmax(*difference, fabs((double)found[i] - expected[i]));
 		*largest = fmax(*largest, fabs(expected[i]));
 	}
 	return true;
