@@ -42,6 +42,7 @@ check_LTLIBRARIES += tests/cuda/libcuda.la
 tests_cuda_libcuda_la_SOURCES = tests/cuda/driver.c
 tests_cuda_libcuda_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 tests_cuda_libcuda_la_LDFLAGS = -rpath /nowhere -version-number 1
+tests/test_cudnn: | tests/cuda/libcuda.la
 endif
 endif
 EXTRA_DIST += tests/cuda/standin.map
