@@ -107,7 +107,7 @@ static const char *load_driver(void)
 	return driver ? dlsym(driver, "driver_kernel") : NULL;
 }
 
-/* Whether there is a plan by the first configuration, in 32 MiB. */
+/* Returns whether there is a plan by the first configuration, in 32 MiB. */
 static bool has_plan(const struct smalti_cudnn_graph *graph, struct smalti_cudnn_wish wish)
 {
 	cudnnBackendDescriptor_t proposed[SMALTI_CUDNN_PROPOSED];
@@ -119,7 +119,7 @@ static bool has_plan(const struct smalti_cudnn_graph *graph, struct smalti_cudnn
 	return plan;
 }
 
-/* Of PixArt's transformer at 512, 1024 and 2048 pixels. */
+/* Makes plans for PixArt's transformer at 512, 1024 and 2048 pixels. */
 static void plan_attention(const struct card *card, struct smalti_cudnn_target target, const char *kernel)
 {
 	static const int64_t tokens[] = {1024, 4096, 16384};
@@ -135,7 +135,8 @@ static void plan_attention(const struct card *card, struct smalti_cudnn_target t
 	printf("\n    %s", kernel);
 }
 
-/* Of a VAE's decoder and encoder at 1024 pixels: by engines that are there, in which nothing is compiled. */
+/* Makes plans for a VAE's decoder and encoder at 1024 pixels: by engines that are there, in which nothing is
+ * compiled. */
 static void plan_convolutions(struct smalti_cudnn_target target)
 {
 	static const struct smalti_device_convolution cases[] = {

@@ -77,7 +77,7 @@ static int take_head(struct smalti_training_history *history, cJSON **line)
 	return 0;
 }
 
-/* What a step's line has of each device, as one number of all. */
+/* Joins what a step's line has of each device into one number of all. */
 static void take_devices(struct smalti_training_point *point, const cJSON *devices)
 {
 	double most = NAN, sum = 0;

@@ -5,7 +5,6 @@
 
 #include <cublasLt.h>
 
-/* CUDA's form of a device, for cuda*.c. */
 /* A kernel that was looked for; a place for each hash of a name. */
 enum { SMALTI_CUDA_KERNELS = 512 };
 struct smalti_cuda_kernel {
@@ -13,6 +12,7 @@ struct smalti_cuda_kernel {
 	cudaKernel_t kernel;
 };
 
+/* CUDA's form of a device, for cuda*.c. */
 struct smalti_cuda_device {
 	struct smalti_device device;
 	int number;

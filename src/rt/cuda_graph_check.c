@@ -23,12 +23,12 @@ struct trial {
 	const struct smalti_cuda_shape *shape;
 	enum smalti_dtype dtype;
 	float scale; /* of attention */
-	struct part parts[SMALTI_CUDA_TENSORS];
-	struct smalti_cuda_tensors tensors;
+	struct part parts[SMALTI_CUDNN_TENSORS];
+	struct smalti_cudnn_tensors tensors;
 	float *numbers; /* the pattern, as the dtype has it */
 };
 
-/* The tensors in memory, the results first; returns how many. */
+/* Lists the tensors in memory, the results first; returns how many. */
 static int list_parts(const struct smalti_cuda_shape *s, struct part *parts)
 {
 	const int64_t row = s->heads * s->head_dim, rows = s->rows + (s->stride == 2 ? 1 : 2),
@@ -45,13 +45,13 @@ static int list_parts(const struct smalti_cuda_shape *s, struct part *parts)
 	return count;
 }
 
-/* The number at a place of a tensor. */
+/* Returns the number at a place of a tensor. */
 static double at(const struct trial *trial, enum smalti_cudnn_tensor tensor, int64_t place)
 {
 	return (double)trial->numbers[(place + (int64_t)tensor * APART) % PATTERN];
 }
 
-/* A row of results of one head. */
+/* Computes the results of one query and head. */
 static void attend(const struct trial *t, int64_t query, int64_t head, double *y)
 {
 	const struct smalti_cuda_shape *s = t->shape;
@@ -79,7 +79,7 @@ static void attend(const struct trial *t, int64_t query, int64_t head, double *y
 		y[c] /= sum;
 }
 
-/* One result. */
+/* Computes one result. */
 static void convolve(const struct trial *t, int64_t row, int64_t column, int64_t channel, double *y)
 {
 	const struct smalti_cuda_shape *s = t->shape;
@@ -143,13 +143,12 @@ static int64_t lay_out(struct trial *trial)
 	for (int i = 0; i < trial->tensors.count; i++) {
 		trial->tensors.numbers[i] = trial->parts[i].number;
 		trial->tensors.at[i] = (const void *)(uintptr_t)bytes;
-		bytes += (trial->parts[i].count * smalti_dtype_bytes(trial->dtype) + ALIGNED - 1) / ALIGNED *
-			 ALIGNED;
+		bytes += smalti_round_up(trial->parts[i].count * smalti_dtype_bytes(trial->dtype), ALIGNED);
 	}
 	return bytes;
 }
 
-static void add_tensor(struct smalti_cuda_tensors *tensors, enum smalti_cudnn_tensor number, const void *at)
+static void add_tensor(struct smalti_cudnn_tensors *tensors, enum smalti_cudnn_tensor number, const void *at)
 {
 	tensors->numbers[tensors->count] = number;
 	tensors->at[tensors->count++] = at;
@@ -157,7 +156,7 @@ static void add_tensor(struct smalti_cuda_tensors *tensors, enum smalti_cudnn_te
 
 static bool prepare(struct trial *trial, char *memory, cudaStream_t stream)
 {
-	struct smalti_cuda_tensors *tensors = &trial->tensors;
+	struct smalti_cudnn_tensors *tensors = &trial->tensors;
 	const struct smalti_cuda_shape *s = trial->shape;
 	const char *keys = NULL;
 	for (int i = 0; i < tensors->count; i++) {
@@ -174,7 +173,7 @@ static bool prepare(struct trial *trial, char *memory, cudaStream_t stream)
 	return true;
 }
 
-/* The largest difference of a sample's results, and what the largest is of those that are expected. */
+/* Raises *difference and *largest to those of a sample: of its results from what is expected, and of that. */
 static bool compare(const struct trial *trial, int sample, cudaStream_t stream, double *difference,
 		    double *largest)
 {
@@ -207,7 +206,7 @@ static bool is_near(const struct trial *trial, cudaStream_t stream)
 	return difference <= tolerances[trial->dtype] * largest;
 }
 
-/* From -1 to 1, always the same. */
+/* Makes the numbers, from -1 to 1, always the same. */
 static bool make_numbers(struct trial *trial)
 {
 	uint64_t state = 1;
@@ -219,27 +218,29 @@ static bool make_numbers(struct trial *trial)
 	return trial->numbers;
 }
 
-static bool run(struct smalti_cuda_device *cuda, cudnnBackendDescriptor_t plan, struct trial *trial)
+static bool run(struct smalti_cuda_device *cuda, cudnnHandle_t cudnn, cudnnBackendDescriptor_t plan,
+		struct trial *trial)
 {
 	struct smalti_error refused = SMALTI_NO_ERROR;
 	struct smalti_device_memory memory = {NULL, 0};
 	void *workspace = smalti_cuda_workspace(cuda, &refused);
 	if (!workspace || smalti_device_allocate(&cuda->device, &memory, lay_out(trial), &refused) < 0)
 		return false;
-	const bool right = prepare(trial, memory.memory, smalti_cuda_stream(cuda)) &&
-			   !smalti_cuda_graph_run(cuda, plan, &trial->tensors, workspace) &&
-			   is_near(trial, smalti_cuda_stream(cuda));
+	cudaStream_t stream = smalti_cuda_stream(cuda);
+	const bool right = prepare(trial, memory.memory, stream) &&
+			   !smalti_cudnn_execute(cudnn, stream, plan, &trial->tensors, workspace) &&
+			   is_near(trial, stream);
 	smalti_device_release(&cuda->device, &memory);
 	return right;
 }
 
-bool smalti_cuda_graph_is_right(struct smalti_cuda_device *cuda, const struct smalti_cuda_shape *shape,
-				cudnnBackendDescriptor_t plan)
+bool smalti_cuda_graph_is_right(struct smalti_cuda_device *cuda, cudnnHandle_t cudnn,
+				const struct smalti_cuda_shape *shape, cudnnBackendDescriptor_t plan)
 {
 	struct trial trial = {.shape = shape,
 			      .dtype = (enum smalti_dtype)shape->dtype,
 			      .scale = shape->queries ? 4 / sqrtf((float)shape->head_dim) : 0};
-	const bool right = make_numbers(&trial) && run(cuda, plan, &trial);
+	const bool right = make_numbers(&trial) && run(cuda, cudnn, plan, &trial);
 	if (!right)
 		cudaGetLastError(); /* or CUDA hands it to whoever asks next */
 	free(trial.numbers);

@@ -24,40 +24,13 @@ struct smalti_cuda_graphs {
 	struct smalti_cuda_graph kept[KEPT];
 };
 
-static bool set(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-		cudnnBackendAttributeType_t type, int64_t count, const void *values)
-{
-	return descriptor && !cudnnBackendSetAttribute(descriptor, name, type, count, values);
-}
-
-cudnnStatus_t smalti_cuda_graph_run(struct smalti_cuda_device *cuda, cudnnBackendDescriptor_t plan,
-				    const struct smalti_cuda_tensors *tensors, void *workspace)
-{
-	cudnnBackendDescriptor_t pack = NULL;
-	cudnnStatus_t status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
-	if (status)
-		return status;
-	status = CUDNN_STATUS_INTERNAL_ERROR;
-	if (set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, tensors->count,
-		tensors->numbers) &&
-	    set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, tensors->count,
-		tensors->at) &&
-	    set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace) &&
-	    !cudnnBackendFinalize(pack))
-		status = cudnnSetStream(cuda->graphs->cudnn, smalti_cuda_stream(cuda));
-	if (!status)
-		status = cudnnBackendExecute(cuda->graphs->cudnn, plan, pack);
-	smalti_cudnn_drop(pack);
-	return status;
-}
-
-/* Whether cuDNN computes the shape by a configuration, and rightly: then its plan is kept. */
+/* Returns whether cuDNN computes the shape by a configuration, and rightly: then its plan is kept. */
 static bool takes(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g,
 		  cudnnBackendDescriptor_t configuration)
 {
 	cudnnBackendDescriptor_t plan =
 	    smalti_cudnn_plan(&g->graph, configuration, smalti_cuda_workspace_bytes(cuda));
-	if (plan && smalti_cuda_graph_is_right(cuda, &g->shape, plan)) {
+	if (plan && smalti_cuda_graph_is_right(cuda, cuda->graphs->cudnn, &g->shape, plan)) {
 		g->plan = plan;
 		g->configuration = configuration;
 		return true;
@@ -153,13 +126,14 @@ bool smalti_cuda_has_sdpa(struct smalti_device *device, const struct smalti_devi
 }
 
 static int execute(struct smalti_cuda_device *cuda, const struct smalti_cuda_shape *shape,
-		   const struct smalti_cuda_tensors *tensors, const char *what, struct smalti_error *error)
+		   const struct smalti_cudnn_tensors *tensors, const char *what, struct smalti_error *error)
 {
 	char said[256] = "";
 	void *workspace = smalti_cuda_workspace(cuda, error);
 	if (!workspace)
 		return -1;
-	const cudnnStatus_t status = smalti_cuda_graph_run(cuda, find(cuda, shape), tensors, workspace);
+	const cudnnStatus_t status = smalti_cudnn_execute(cuda->graphs->cudnn, smalti_cuda_stream(cuda),
+							  find(cuda, shape), tensors, workspace);
 	if (!status)
 		return 0;
 	cudnnGetLastErrorString(said, sizeof(said));
@@ -172,7 +146,7 @@ int smalti_cuda_convolve(struct smalti_device *device, const struct smalti_devic
 			 const struct smalti_device_memory *y, struct smalti_error *error)
 {
 	const struct smalti_cuda_shape shape = shape_of_convolution(c);
-	const struct smalti_cuda_tensors tensors = {
+	const struct smalti_cudnn_tensors tensors = {
 	    {SMALTI_CUDNN_X, SMALTI_CUDNN_WEIGHT, SMALTI_CUDNN_Y}, {x->memory, w->memory, y->memory}, 3};
 	return execute((struct smalti_cuda_device *)device, &shape, &tensors, "convolution", error);
 }
@@ -184,7 +158,7 @@ int smalti_cuda_sdpa(struct smalti_device *device, const struct smalti_device_sd
 {
 	const struct smalti_cuda_shape shape = shape_of_sdpa(a);
 	const int64_t row = a->heads * a->head_dim * smalti_dtype_bytes(a->dtype);
-	const struct smalti_cuda_tensors tensors = {
+	const struct smalti_cudnn_tensors tensors = {
 	    {SMALTI_CUDNN_Q, SMALTI_CUDNN_K, SMALTI_CUDNN_V, SMALTI_CUDNN_SCALE, SMALTI_CUDNN_Y,
 	     SMALTI_CUDNN_BIAS},
 	    {q->memory, kv->memory, (char *)kv->memory + row, &scale, y->memory, bias ? bias->memory : NULL},

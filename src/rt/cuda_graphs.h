@@ -6,27 +6,16 @@
 
 /* What cuda_graphs.c and cuda_graph_check.c share. */
 
-/* Of a convolution, or with queries of attention. */
+/* Describes a convolution or, with queries, attention. */
 struct smalti_cuda_shape {
 	int64_t rows, width, in, out, stride;
 	int64_t queries, keys, heads, head_dim, biased;
 	int64_t dtype;
 };
-
-/* A graph's tensors: their numbers and where they are. */
-enum { SMALTI_CUDA_TENSORS = 6, SMALTI_CUDA_MOST_HEAD = 256 };
-struct smalti_cuda_tensors {
-	int64_t numbers[SMALTI_CUDA_TENSORS];
-	const void *at[SMALTI_CUDA_TENSORS];
-	int count;
-};
-
-/* Hands a plan's work to the device. */
-cudnnStatus_t smalti_cuda_graph_run(struct smalti_cuda_device *cuda, cudnnBackendDescriptor_t plan,
-				    const struct smalti_cuda_tensors *tensors, void *workspace);
+enum { SMALTI_CUDA_MOST_HEAD = 256 };
 
 /* Executes a plan on numbers that are made up, and compares a few results with those that the host computes.
  * Some versions of cuDNN take shapes that they compute wrongly, and of some plans it finds out no earlier
  * that it cannot execute them. */
-bool smalti_cuda_graph_is_right(struct smalti_cuda_device *cuda, const struct smalti_cuda_shape *shape,
-				cudnnBackendDescriptor_t plan);
+bool smalti_cuda_graph_is_right(struct smalti_cuda_device *cuda, cudnnHandle_t cudnn,
+				const struct smalti_cuda_shape *shape, cudnnBackendDescriptor_t plan);

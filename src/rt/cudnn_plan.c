@@ -37,33 +37,42 @@ cudnnBackendDescriptor_t smalti_cudnn_device(const char *json)
 	return NULL;
 }
 
-/* Whether an engine's notes say so: those of its numbers, and of its behaviour. @{ */
-static bool repeats(cudnnBackendDescriptor_t engine, bool exact)
+/* Returns whether an engine has a note, of its numbers or of its behaviour, or does not say. */
+static bool has_note(cudnnBackendDescriptor_t engine, cudnnBackendAttributeName_t name,
+		     cudnnBackendAttributeType_t type, int note)
 {
-	cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+	enum { MOST = 64 };
+	int notes[MOST]; /* of either enumeration */
 	int64_t count = 0;
-	bool suited =
-	    !cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-				      CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes);
-	for (int64_t i = 0; suited && i < count; i++)
-		suited = notes[i] != CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC &&
-			 (!exact || (notes[i] != CUDNN_NUMERICAL_NOTE_TENSOR_CORE &&
-				     notes[i] != CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
-	return suited;
+	if (cudnnBackendGetAttribute(engine, name, type, MOST, &count, notes))
+		return true;
+	for (int64_t i = 0; i < count; i++)
+		if (notes[i] == note)
+			return true;
+	return false;
+}
+
+static bool has_numerical_note(cudnnBackendDescriptor_t engine, cudnnBackendNumericalNote_t note)
+{
+	return has_note(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, note);
+}
+
+static bool repeats(cudnnBackendDescriptor_t engine)
+{
+	return !has_numerical_note(engine, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+}
+
+static bool is_exact(cudnnBackendDescriptor_t engine)
+{
+	return !has_numerical_note(engine, CUDNN_NUMERICAL_NOTE_TENSOR_CORE) &&
+	       !has_numerical_note(engine, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
 }
 
 static bool is_ready(cudnnBackendDescriptor_t engine)
 {
-	cudnnBackendBehaviorNote_t notes[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
-	int64_t count = 0;
-	bool ready =
-	    !cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
-				      CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &count, notes);
-	for (int64_t i = 0; ready && i < count; i++)
-		ready = notes[i] != CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
-	return ready;
+	return !has_note(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+			 CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
 }
-/* @} */
 
 static bool suits(cudnnBackendDescriptor_t configuration, struct smalti_cudnn_wish wish)
 {
@@ -72,7 +81,8 @@ static bool suits(cudnnBackendDescriptor_t configuration, struct smalti_cudnn_wi
 	const bool suited = engine &&
 			    !cudnnBackendGetAttribute(configuration, CUDNN_ATTR_ENGINECFG_ENGINE,
 						      CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine) &&
-			    repeats(engine, wish.exact) && (!wish.ready || is_ready(engine));
+			    repeats(engine) && (!wish.exact || is_exact(engine)) &&
+			    (!wish.ready || is_ready(engine));
 	smalti_cudnn_drop(engine);
 	return suited;
 }
@@ -139,4 +149,21 @@ cudnnBackendDescriptor_t smalti_cudnn_plan(const struct smalti_cudnn_graph *grap
 		return plan;
 	smalti_cudnn_drop(plan);
 	return NULL;
+}
+
+cudnnStatus_t smalti_cudnn_execute(cudnnHandle_t handle, cudaStream_t stream, cudnnBackendDescriptor_t plan,
+				   const struct smalti_cudnn_tensors *tensors, void *workspace)
+{
+	cudnnBackendDescriptor_t pack = make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+	cudnnStatus_t status = CUDNN_STATUS_INTERNAL_ERROR;
+	if (set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, tensors->count,
+		tensors->numbers) &&
+	    set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, tensors->count,
+		tensors->at) &&
+	    set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace) && finish(pack))
+		status = cudnnSetStream(handle, stream);
+	if (!status)
+		status = cudnnBackendExecute(handle, plan, pack);
+	smalti_cudnn_drop(pack);
+	return status;
 }

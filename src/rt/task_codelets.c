@@ -63,11 +63,12 @@ void smalti_task_count_size(const struct smalti_session *session, const struct s
 {
 	if (!session->meters || task->where == STARPU_CPU)
 		return;
+	const int64_t bytes = bytes_of(task);
 	for (int worker = 0; worker < session->workers; worker++)
 		if (session->devices[worker] &&
-		    smalti_task_fits(task, starpu_worker_get_memory_node((unsigned)worker)))
+		    smalti_device_fits(starpu_worker_get_memory_node((unsigned)worker), bytes))
 			return;
-	smalti_meters_too_large(session->meters, task->name, bytes_of(task));
+	smalti_meters_too_large(session->meters, task->name, bytes);
 }
 
 static int can_execute(unsigned worker, struct starpu_task *task, unsigned implementation)

@@ -46,7 +46,7 @@ CALL(cuFuncSetAttribute, (void), 0)
 CALL(cuLibraryUnload, (void), 0)
 CALL(cuModuleUnload, (void), 0)
 
-/* What cuDNN looks for, and does without: CUDA_ERROR_STUB_LIBRARY. */
+/* cuDNN looks for these, and does without: CUDA_ERROR_STUB_LIBRARY. */
 #define NO(name) CALL(name, (void), 34)
 NO(cuCtxGetCurrent)
 NO(cuCtxGetLimit)
