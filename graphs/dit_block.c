@@ -73,15 +73,31 @@ void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t band, in
 	smalti_task_group_path(f->task_group, f->behind + path);
 }
 
+/* Of so many tokens' way through a block. */
+static double block_flops(const struct smalti_dit_forward *f, int64_t tokens)
+{
+	const struct smalti_partition *partition = &f->tokens->partition;
+	const double width = (double)f->dit->config.width, all = (double)partition->first[partition->bands];
+	return (28 * width + 4 * all) * width * (double)tokens;
+}
+
 void smalti_dit_begin_task(const struct smalti_dit_forward *f, int64_t band, enum smalti_grain grain,
 			   const char *name)
 {
 	const struct smalti_partition *partition = &f->tokens->partition;
-	const double width = (double)f->dit->config.width, rows = (double)smalti_dit_rows(f, band);
-	const double flops =
-	    28 * rows * width * width + 4 * rows * (double)partition->first[partition->bands] * width;
-	const struct smalti_fusion fusion = {name, grain, flops / f->shards->count,
+	const struct smalti_fusion fusion = {name, grain,
+					     block_flops(f, smalti_dit_rows(f, band)) / f->shards->count,
 					     partition->owner ? partition->owner[band] : SMALTI_ANYWHERE};
+	smalti_fuse_begin(f->task_group, &fusion);
+}
+
+void smalti_dit_begin_pass(const struct smalti_dit_forward *f, int branches)
+{
+	const struct smalti_partition *partition = &f->tokens->partition;
+	const struct smalti_fusion fusion = {"pass", SMALTI_GRAIN_PASS,
+					     block_flops(f, partition->first[partition->bands]) *
+						 (double)f->dit->config.layers * branches,
+					     SMALTI_ANYWHERE};
 	smalti_fuse_begin(f->task_group, &fusion);
 }
 

@@ -155,10 +155,20 @@ static void release_tiles(struct smalti_tile **tiles, int64_t count)
 	free(tiles);
 }
 
+void smalti_dit_streams_release(struct smalti_dit_streams *pass)
+{
+	smalti_tile_release(pass->modulation);
+	smalti_tile_release(pass->final);
+	for (int k = 0; k < SMALTI_DENOISER_MAX_BRANCHES; k++)
+		smalti_grid_release(&pass->stream[k]);
+	*pass = (struct smalti_dit_streams){.modulation = NULL};
+}
+
 void smalti_dit_release_conditions(struct smalti_conditions *conditions)
 {
 	if (!conditions)
 		return;
+	smalti_dit_streams_release(&conditions->pass);
 	smalti_tile_release(conditions->timestep);
 	smalti_tile_release(conditions->adaln);
 	for (int i = 0; conditions->positions && i < conditions->tables; i++)

@@ -10,6 +10,14 @@ struct smalti_position_table {
 	int64_t first, columns;
 };
 
+/* Tiles that a pass makes for itself. */
+struct smalti_dit_streams {
+	struct smalti_tile *modulation, *final; /* of all blocks, and of the final layer */
+	struct smalti_grid stream[SMALTI_DENOISER_MAX_BRANCHES];
+};
+/* Lets go of them, if they were made. */
+void smalti_dit_streams_release(struct smalti_dit_streams *pass);
+
 struct smalti_conditions {
 	const struct smalti_tokens *tokens;
 	const struct smalti_dit_shards *shards; /* that their strategy cuts the model into */
@@ -21,6 +29,9 @@ struct smalti_conditions {
 	/* Keys and values that a later pass reads, and shards of the captions', of each branch and block;
 	 * NULL where the strategy has none. */
 	struct smalti_tile **kept, **captions;
+	/* Of the last pass, which the next one takes where a device repeats its commands: they are for memory
+	 * where it is. */
+	struct smalti_dit_streams pass;
 };
 
 /* See struct smalti_denoiser_functions. */

@@ -2,6 +2,7 @@
 #include "graphs/dit_forward.h"
 #include "graphs/dit_block.h"
 #include "graphs/linear.h"
+#include "rt/devices_alone.h"
 #include "rt/task.h"
 
 /* Neighbouring bands. */
@@ -34,16 +35,17 @@ static struct smalti_grid new_stream(const struct smalti_dit_forward *f)
 	return z;
 }
 
-static struct smalti_tile *modulation_at(const struct smalti_dit_forward *f, struct smalti_weight *table,
-					 int64_t rows, struct smalti_tile *embedding, int64_t period)
+/* In a tile of the pass, made if there is none yet. */
+static void modulate(const struct smalti_dit_forward *f, struct smalti_weight *table, int64_t rows,
+		     struct smalti_tile *embedding, int64_t period, struct smalti_tile **y)
 {
 	const int64_t width = f->dit->config.width;
-	struct smalti_tile *y = smalti_tile_new(f->task_group, rows, width * (int64_t)sizeof(float));
+	if (!*y)
+		*y = smalti_tile_new(f->task_group, rows, width * (int64_t)sizeof(float));
 	smalti_insert(modulation, f->task_group,
-		      (.table = smalti_weight_tile(table), .embedding = embedding, .y = y), .rows = rows,
+		      (.table = smalti_weight_tile(table), .embedding = embedding, .y = *y), .rows = rows,
 		      .dim = width, .period = period, .step = f->pass);
-	smalti_tile_moves_as(y, SMALTI_MOVE_MODULATION);
-	return y;
+	smalti_tile_moves_as(*y, SMALTI_MOVE_MODULATION);
 }
 
 /* LN-modulated x through the output projection (3.7), at its home in the last block. */
@@ -193,29 +195,38 @@ static void free_room(const struct smalti_dit_forward *f)
 	free(f->ranks);
 }
 
+/* All that depends on the step by its arguments, into tiles. */
+static void begin(struct smalti_dit_forward *f, float input_scale, const struct smalti_grid *x, int count,
+		  struct smalti_dit_streams *pass)
+{
+	smalti_dit_begin_phase(f, 0, 0, KEYS);
+	smalti_task_group_place(f->task_group, smalti_strategy_place(f->strategy, 0, 0, 0, 0));
+	modulate(f, f->dit->block_tables, f->dit->config.layers * BLOCK_ROWS, f->conditions->adaln,
+		 BLOCK_ROWS, &pass->modulation);
+	modulate(f, f->dit->final_table, 2, f->conditions->timestep, 1, &pass->final);
+	f->modulation = pass->modulation;
+	for (int k = 0; k < count; k++) {
+		if (!pass->stream[k].tile)
+			pass->stream[k] = new_stream(f);
+		for (int64_t b = 0; k < branches_at_first(f, count) && b < x->partition->bands; b++)
+			embed_band(f, k, b, input_scale, x, &pass->stream[k]);
+	}
+}
+
 static void run(struct smalti_dit_forward *f, float input_scale, const struct smalti_grid *x,
 		struct smalti_cross_cache *const *caches, int count, struct smalti_grid *v)
 {
-	struct smalti_grid z[SMALTI_DENOISER_MAX_BRANCHES];
-	smalti_dit_begin_phase(f, 0, 0, KEYS);
-	smalti_task_group_place(f->task_group, smalti_strategy_place(f->strategy, 0, 0, 0, 0));
-	f->modulation = modulation_at(f, f->dit->block_tables, f->dit->config.layers * BLOCK_ROWS,
-				      f->conditions->adaln, BLOCK_ROWS);
-	struct smalti_tile *final = modulation_at(f, f->dit->final_table, 2, f->conditions->timestep, 1);
-	for (int k = 0; k < count; k++) {
-		z[k] = new_stream(f);
-		for (int64_t b = 0; k < branches_at_first(f, count) && b < x->partition->bands; b++)
-			embed_band(f, k, b, input_scale, x, &z[k]);
-	}
-	run_patches(f, z, caches, count);
-	for (int k = 0; k < count; k++) {
-		v[k] = project_out(f, k, final, &z[k]);
-		smalti_grid_release(&z[k]);
-	}
+	struct smalti_dit_streams *pass = &f->conditions->pass;
+	begin(f, input_scale, x, count, pass);
+	smalti_dit_begin_pass(f, count);
+	run_patches(f, pass->stream, caches, count);
+	for (int k = 0; k < count; k++)
+		v[k] = project_out(f, k, pass->final, &pass->stream[k]);
 	smalti_task_group_path(f->task_group, f->behind);
+	smalti_dit_end_task(f);
 	smalti_task_group_place(f->task_group, SMALTI_ANYWHERE);
-	smalti_tile_release(f->modulation);
-	smalti_tile_release(final);
+	if (smalti_devices_alone_place(f->task_group->session) == SMALTI_ANYWHERE)
+		smalti_dit_streams_release(pass);
 }
 
 void smalti_dit_forward(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,

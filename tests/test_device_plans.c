@@ -47,7 +47,7 @@ static struct plan random_plan(uint64_t *state)
 	plan.policy = draw(state, COUNT(policies));
 	plan.shares = plan.devices == 2 ? draw(state, COUNT(shares)) : 0;
 	plan.strategy = plan.devices == 2 ? draw(state, COUNT(strategies)) : 0;
-	plan.grain = draw(state, SMALTI_GRAIN_BLOCK + 1);
+	plan.grain = draw(state, SMALTI_GRAIN_PASS + 1);
 	plan.tile_tokens = judge_draw(state, (const int64_t[]){0, 0, 5, 8, 24}, 5);
 	plan.tile_rows = judge_draw(state, (const int64_t[]){0, 0, 1, 3}, 4);
 	plan.size = draw(state, COUNT(sizes));

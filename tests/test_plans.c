@@ -118,7 +118,7 @@ static void begin(struct request *request, const struct smalti_sampler *sampler,
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "request", 0, &error);
 	SUCCEEDS(task_group ? 0 : -1, &error, "scope");
-	task_group->grain = (enum smalti_grain)(requests++ % (SMALTI_GRAIN_BLOCK + 1));
+	task_group->grain = (enum smalti_grain)(requests++ % (SMALTI_GRAIN_PASS + 1));
 	smalti_task_group_needs(task_group, model->task_group);
 	*request = (struct request){.task_group = task_group, .most_rows = most_rows};
 	struct smalti_diffusion diffusion = {

@@ -276,7 +276,7 @@ static void grains_change_no_bit(void)
 	for (size_t b = 0; b < COUNT_OF(bands); b++) {
 		struct train_graph_plan plan = {.band = bands[b], .scale = 1, .recomputed = 1};
 		struct train_graph_outcome chosen = train_graph_step(session, &c, &plan);
-		for (int grain = SMALTI_GRAIN_OPERATION; grain <= SMALTI_GRAIN_BLOCK; grain++) {
+		for (int grain = SMALTI_GRAIN_OPERATION; grain <= SMALTI_GRAIN_PASS; grain++) {
 			plan.grain = (enum smalti_grain)grain;
 			struct train_graph_outcome other = train_graph_step(session, &c, &plan);
 			CHECK(train_graph_same_bits(&chosen, &other), "grain");

@@ -29,9 +29,16 @@ enum smalti_cleaning {
 enum smalti_noise { SMALTI_NOISE_F32, SMALTI_NOISE_F16, SMALTI_NOISE_BF16 };
 
 /** What a task of the transformer is, for a band of tokens: one operation; a norm with its projections, or
- * what follows up to the MLP; or a whole block, where one band is all. By default the operations that are
- * large enough to be tasks are, and others are joined. It changes no bit of an image. */
-enum smalti_grain { SMALTI_GRAIN_AUTO, SMALTI_GRAIN_OPERATION, SMALTI_GRAIN_HALF_BLOCK, SMALTI_GRAIN_BLOCK };
+ * what follows up to the MLP; a whole block, where one band is all; or as much of a pass through all blocks
+ * as a task can hold. By default the operations that are large enough to be tasks are, and others are joined.
+ * It changes no bit of an image. */
+enum smalti_grain {
+	SMALTI_GRAIN_AUTO,
+	SMALTI_GRAIN_OPERATION,
+	SMALTI_GRAIN_HALF_BLOCK,
+	SMALTI_GRAIN_BLOCK,
+	SMALTI_GRAIN_PASS
+};
 
 /** Bounds of a request's fields. */
 enum {

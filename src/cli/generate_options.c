@@ -7,7 +7,7 @@
 
 #define TYPE struct smalti_generate_options
 
-static const char *const grains[] = {"auto", "operation", "half-block", "block", NULL};
+static const char *const grains[] = {"auto", "operation", "half-block", "block", "pass", NULL};
 static const char *const noises[] = {"f32", "f16", "bf16", NULL};
 
 static const struct smalti_option rows[] = {

@@ -4,7 +4,7 @@
 
 #define TYPE struct smalti_simulate_options
 
-static const char *const grains[] = {"auto", "operation", "half-block", "block", NULL};
+static const char *const grains[] = {"auto", "operation", "half-block", "block", "pass", NULL};
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Machine")},

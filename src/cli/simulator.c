@@ -71,7 +71,7 @@ static void add_number(struct arguments *arguments, const char *name, int64_t va
 static void fill(struct arguments *arguments, const char *program, const struct smalti_simulate_options *o,
 		 const char *policy, const char *machine)
 {
-	static const char *const grains[] = {"auto", "operation", "half-block", "block"};
+	static const char *const grains[] = {"auto", "operation", "half-block", "block", "pass"};
 	const struct smalti_request *request = &o->request;
 	add(arguments, "%s", program);
 	add(arguments, "--log=root.threshold:error");

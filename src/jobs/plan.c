@@ -21,7 +21,7 @@ static int check_request(const struct smalti_request *r, struct smalti_error *er
 	    smalti_check_range(r->warmup, 0, SMALTI_STEPS_MAX, "warmup", error) < 0 ||
 	    smalti_check_range((int)r->cleaning, 0, SMALTI_CLEANING_STRIP, "cleaning", error) < 0 ||
 	    smalti_check_range((int)r->noise, 0, SMALTI_NOISE_BF16, "noise", error) < 0 ||
-	    smalti_check_range((int)r->grain, 0, SMALTI_GRAIN_BLOCK, "grain", error) < 0)
+	    smalti_check_range((int)r->grain, 0, SMALTI_GRAIN_PASS, "grain", error) < 0)
 		return -1;
 	if (!isfinite(r->guidance) || r->guidance < 0)
 		return smalti_fail(error, SMALTI_EINVAL, "guidance: expected a number of 0 or more, found %g",

@@ -138,6 +138,7 @@ static void close_device(struct smalti_device *device)
 	struct smalti_cuda_device *cuda = (struct smalti_cuda_device *)device;
 	const int before = change_device(cuda->number);
 	smalti_device_release(device, &cuda->workspace);
+	smalti_cuda_repeat_close(cuda);
 	smalti_cuda_products_close(cuda);
 #ifdef SMALTI_CUDNN
 	smalti_cuda_graphs_close(cuda);
@@ -226,6 +227,7 @@ const struct smalti_device_driver smalti_cuda = {
     .open = open_device,
     .close = close_device,
     .launch = launch_kernel,
+    .repeat = smalti_cuda_repeat,
     .finish = finish,
     .utilisation = utilisation,
     .makes = smalti_cuda_makes,

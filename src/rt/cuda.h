@@ -23,6 +23,7 @@ struct smalti_cuda_device {
 	struct smalti_device_memory workspace; /* cuBLASLt's and cuDNN's */
 	struct smalti_cuda_product *products;  /* cuda_products.c */
 	struct smalti_cuda_graphs *graphs;     /* cuda_graphs.c */
+	struct smalti_cuda_records *records;   /* cuda_repeat.c; NULL: there was nothing to repeat yet */
 	struct smalti_nvml *nvml;              /* NULL: there is none */
 };
 
@@ -42,6 +43,12 @@ bool smalti_cuda_makes(const struct smalti_device_product *product);
 int smalti_cuda_product(struct smalti_device *device, const struct smalti_device_product *product,
 			const struct smalti_device_memory *x, const struct smalti_device_memory *w,
 			const struct smalti_device_memory *y, struct smalti_error *error);
+/* @} */
+
+/* By CUDA graphs, which are made when work with a key comes for the second time; see rt/device.h. @{ */
+int smalti_cuda_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
+		       struct smalti_error *error);
+void smalti_cuda_repeat_close(struct smalti_cuda_device *cuda);
 /* @} */
 
 /* By cuDNN, where it is; see rt/device.h. @{ */

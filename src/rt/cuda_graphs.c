@@ -85,6 +85,8 @@ static cudnnBackendDescriptor_t find(struct smalti_cuda_device *cuda, const stru
 		return NULL;
 	struct smalti_cuda_graph *place = &cuda->graphs->kept[XXH32(shape, sizeof(*shape), 0) % KEPT];
 	if (!place->tried || memcmp(&place->shape, shape, sizeof(*shape)) != 0) {
+		if (place->plan)
+			cuda->device.releases++; /* commands that are recorded may be the plan's */
 		forget(place);
 		ask(cuda, place, shape);
 	}

@@ -163,6 +163,14 @@ int smalti_device_launch(struct smalti_device *device, const struct smalti_launc
 	return device->driver->launch(device, launch, buffers, count, arguments, argument_bytes, error);
 }
 
+int smalti_device_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
+			 struct smalti_error *error)
+{
+	if (device->driver->repeat)
+		return device->driver->repeat(device, key, work, error);
+	return work->run(work->user, error);
+}
+
 int smalti_device_finish(struct smalti_device *device, struct smalti_error *error)
 {
 	return device->driver->finish(device, error);

@@ -37,6 +37,16 @@ double smalti_device_utilisation(const struct smalti_device *device, double sinc
 /* Bytes of its memory that tiles, scratch and locals have; by its worker. */
 int64_t smalti_device_in_use(const struct smalti_device *device);
 
+/* What gives a device its commands: run() alone, without waiting for any of them. */
+struct smalti_device_work {
+	int (*run)(void *user, struct smalti_error *error);
+	void *user;
+};
+/* Does the work, or has the device repeat the commands that it was given by work with the same key: for who
+ * knows that they are the same, whatever the memories hold. 0, or -1 with an error. */
+int smalti_device_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
+			 struct smalti_error *error);
+
 /* Waits until what it was given has ended. */
 int smalti_device_finish(struct smalti_device *device, struct smalti_error *error);
 
@@ -65,9 +75,9 @@ enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enu
 void smalti_device_begin_step(struct smalti_device *device);
 /* Bytes that one operation should keep to in a slot whose size it may choose. */
 int64_t smalti_device_room(const struct smalti_device *device);
-/* Whether a task whose tiles take so many bytes, and whose scratch takes twice that at most, is for a device
- * with this memory, on which other tasks' tiles are as well. */
-bool smalti_device_fits(unsigned memory_node, int64_t bytes);
+/* Bytes that the tiles of a task may take on a device with this memory, on which other tasks' tiles are as
+ * well, and whose scratch takes twice that at most. */
+int64_t smalti_device_task_bytes(unsigned memory_node);
 /* What a device with this memory has for tiles. */
 int64_t smalti_device_tile_bytes(unsigned memory_node);
 

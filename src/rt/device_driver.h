@@ -15,6 +15,9 @@ struct smalti_device {
 	int64_t share, held; /* bytes that scratch and locals may take, and do */
 	struct smalti_device_memory scratch[SMALTI_DEVICE_SCRATCH];
 	unsigned in_use; /* bit s: the step that runs has scratch s */
+	/* Whether commands are recorded, not executed: meanwhile no memory comes or goes. */
+	bool records;
+	int64_t releases; /* of memory that recorded commands may use */
 	struct smalti_device_local *locals;
 	int local_count;
 };
@@ -30,6 +33,9 @@ struct smalti_device_driver {
 	int (*launch)(struct smalti_device *device, const struct smalti_launch *launch,
 		      const struct smalti_device_memory *const *buffers, int count, const void *arguments,
 		      size_t argument_bytes, struct smalti_error *error);
+	/* See rt/device.h; NULL: the work is done each time. */
+	int (*repeat)(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
+		      struct smalti_error *error);
 	/* Waits until what it was given has ended. */
 	int (*finish)(struct smalti_device *device, struct smalti_error *error);
 	/* See rt/device.h, by any thread; NULL: not known. */

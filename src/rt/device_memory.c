@@ -12,10 +12,10 @@ static int64_t share_of(int64_t total)
 	return smalti_min(total / 2, smalti_max(enough, total / 8));
 }
 
-bool smalti_device_fits(unsigned memory_node, int64_t bytes)
+int64_t smalti_device_task_bytes(unsigned memory_node)
 {
 	const int64_t total = (int64_t)starpu_memory_get_total(memory_node), share = share_of(total);
-	return bytes <= (share < total - share ? share : total - share) / 2;
+	return smalti_min(share, total - share) / 2;
 }
 
 int64_t smalti_device_tile_bytes(unsigned memory_node)
@@ -63,6 +63,7 @@ void smalti_device_release(struct smalti_device *device, struct smalti_device_me
 	if (!memory->memory)
 		return;
 	device->driver->release(device, memory->memory);
+	device->releases++;
 	count(device, -memory->bytes);
 	*memory = (struct smalti_device_memory){NULL, 0};
 }
@@ -101,6 +102,8 @@ static void release_idle(struct smalti_device *device)
 int smalti_device_allocate(struct smalti_device *device, struct smalti_device_memory *memory, int64_t bytes,
 			   struct smalti_error *error)
 {
+	if (device->records)
+		return smalti_fail(error, SMALTI_ENOMEM, "memory is asked for while commands are recorded");
 	if (device->held + bytes > device->share)
 		release_idle(device);
 	memory->memory = device->driver->allocate(device, bytes, error);
@@ -123,7 +126,8 @@ const struct smalti_device_memory *smalti_device_scratch(struct smalti_device *d
 	device->in_use |= 1u << slot;
 	if (scratch->memory && scratch->bytes >= bytes)
 		return scratch;
-	smalti_device_release(device, scratch);
+	if (!device->records)
+		smalti_device_release(device, scratch);
 	return smalti_device_allocate(device, scratch, bytes, error) == 0 ? scratch : NULL;
 }
 
@@ -159,7 +163,8 @@ void smalti_device_give(struct smalti_device *device, const struct smalti_device
 {
 	enum { MOST_KEPT = 64 };
 	((struct smalti_device_local *)(uintptr_t)memory)->taken = false;
-	release_locals(device, MOST_KEPT);
+	if (!device->records)
+		release_locals(device, MOST_KEPT);
 }
 
 void smalti_device_memory_close(struct smalti_device *device)

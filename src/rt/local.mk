@@ -2,6 +2,7 @@ libcore_la_SOURCES += \
 	src/rt/cgroup.c src/rt/cgroup.h \
 	src/rt/device.c src/rt/device.h src/rt/device_driver.h src/rt/device_memory.c \
 	src/rt/device_use.c src/rt/device_use.h \
+	src/rt/devices_alone.c src/rt/devices_alone.h \
 	src/rt/environment.c src/rt/environment.h \
 	src/rt/grid.c src/rt/grid.h \
 	src/rt/lost.c src/rt/lost.h \
@@ -58,7 +59,7 @@ libcore_la_SOURCES += src/rt/opencl.c src/rt/opencl.h src/rt/opencl_products.c
 src/rt/opencl.lo: src/kernels/device/opencl.cl
 endif
 if CUDA
-libcore_la_SOURCES += src/rt/cuda.c src/rt/cuda.h src/rt/cuda_products.c src/rt/nvml.c src/rt/nvml.h
+libcore_la_SOURCES += src/rt/cuda.c src/rt/cuda.h src/rt/cuda_products.c src/rt/cuda_repeat.c src/rt/nvml.c src/rt/nvml.h
 src/rt/cuda.lo: src/kernels/device/cuda.fatbin
 endif
 if CUDNN

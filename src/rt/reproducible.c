@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/reproducible.h"
 
-#include "rt/task_message.h"
-
 #include <starpu.h>
 
 enum { NAME = 256 };
@@ -44,17 +42,4 @@ int smalti_reproducible_check(const struct smalti_session *session, struct smalt
 			    starpu_worker_get_type_as_string(starpu_worker_get_type(worker)), model);
 	}
 	return 0;
-}
-
-void smalti_reproducible_restrict(const struct smalti_session *session, struct starpu_task *task)
-{
-	if (!session->reproducible || task->workerids || task->where == STARPU_CPU)
-		return;
-	for (int worker = 0; worker < session->workers; worker++)
-		if (session->devices[worker] &&
-		    smalti_task_fits(task, starpu_worker_get_memory_node((unsigned)worker))) {
-			task->where &= ~(uint32_t)STARPU_CPU;
-			return;
-		}
-	task->where = STARPU_CPU;
 }

@@ -3,15 +3,9 @@
 
 #include "rt/session.h"
 
-struct starpu_task;
-
 /* A kind of device computes other bits than another. So that they repeat whatever the policy chooses, a
- * session may say that a task that devices have a form of runs on devices, which have to be of one kind, and
- * all others on CPUs. */
+ * session may say that a task that devices have a form of runs on devices (rt/devices_alone.h), which have to
+ * be of one kind, and all others on CPUs. */
 
 /* Whether the session's devices are: with StarPU running. -1 with SMALTI_EUNSUPPORTED. */
 int smalti_reproducible_check(const struct smalti_session *session, struct smalti_error *error);
-
-/* Leaves one kind of worker to a task that knows its tiles. One that is bound to a place stays there; one
- * whose tiles no device has room for runs on CPUs, which is a matter of the devices' memory alone. */
-void smalti_reproducible_restrict(const struct smalti_session *session, struct starpu_task *task);

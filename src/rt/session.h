@@ -34,6 +34,8 @@ struct smalti_session {
 	bool inserts_failed; /* what has failed is inserted to its end: ranks all insert the same tasks */
 	bool plain;          /* without StarPU: see smalti_session_open_plain() */
 	bool reproducible;   /* with devices: see rt/reproducible.h */
+	bool devices_alone;  /* see rt/devices_alone.h */
+	int64_t task_bytes;  /* that a task's tiles may take on every device; without devices INT64_MAX */
 	int lowest_priority, highest_priority;
 	struct smalti_trace *trace;            /* NULL: not traced */
 	struct smalti_recent *recent;          /* NULL: nobody watches */

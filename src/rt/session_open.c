@@ -2,6 +2,7 @@
 #include "kernels/isa.h"
 #include "rt/device.h"
 #include "rt/device_use.h"
+#include "rt/devices_alone.h"
 #include "rt/environment.h"
 #include "rt/op_use.h"
 #include "rt/place_facts.h"
@@ -306,6 +307,7 @@ static struct smalti_session *new_session(const struct smalti_session_options *o
 	smalti_lost_open(&session->lost);
 	session->process = getpid();
 	session->workers = session->planned_workers = 1;
+	session->task_bytes = INT64_MAX;
 	if (options)
 		set_memory(session, options);
 	else
@@ -332,6 +334,16 @@ static int find_speeds(struct smalti_session *session, struct smalti_error *erro
 	return 0;
 }
 
+static int64_t least_task_bytes(const struct smalti_session *session)
+{
+	int64_t least = INT64_MAX;
+	for (int worker = 0; worker < session->workers; worker++)
+		if (session->devices[worker])
+			least = smalti_min(
+			    least, smalti_device_task_bytes(starpu_worker_get_memory_node((unsigned)worker)));
+	return least;
+}
+
 /* With StarPU running. */
 static int look_around(struct smalti_session *session, const struct smalti_session_options *options,
 		       struct smalti_error *error)
@@ -354,6 +366,8 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	    smalti_reproducible_check(session, error) < 0 ||
 	    (options->scratch && smalti_scratch_open(session, options->scratch, error) < 0))
 		return -1;
+	smalti_devices_alone_open(session, options->policy || getenv("STARPU_SCHED"));
+	session->task_bytes = least_task_bytes(session);
 	session->transfers = smalti_calloc(starpu_bus_get_count(), sizeof(*session->transfers), error);
 	session->meters = session->device_counts.sum ? smalti_meters_open(error) : NULL;
 	if (!session->transfers || (session->device_counts.sum && !session->meters))

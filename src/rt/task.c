@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task.h"
+#include "rt/devices_alone.h"
 #include "rt/places.h"
 #include "rt/ranks.h"
 #include "rt/recent.h"
-#include "rt/reproducible.h"
 #include "rt/session.h"
 #include "rt/simulation.h"
 #include "rt/task_message.h"
@@ -67,6 +67,7 @@ struct smalti_recording {
 	struct smalti_message *message;
 	int capacity; /* of steps */
 	int tiles;
+	int64_t bytes; /* of the tiles */
 	struct use {
 		struct smalti_tile *tile;
 		enum smalti_access access; /* of all steps together */
@@ -90,18 +91,26 @@ static int make_room(struct smalti_recording *r, struct smalti_error *error)
 	return 0;
 }
 
+/* Returns the number of a tile that the task uses already, else -1. */
+static int number_of(const struct smalti_recording *r, const struct smalti_tile *tile)
+{
+	const int number = tile->number_in_task;
+	return number < r->tiles && r->use[number].tile == tile ? number : -1;
+}
+
 /* The number of a tile in the task. */
 static int use_tile(struct smalti_recording *r, struct smalti_tile *tile, enum smalti_access access)
 {
-	const int step = r->message->steps;
-	for (int i = 0; i < r->tiles; i++)
-		if (r->use[i].tile == tile) {
-			r->use[i].last = step;
-			if (access != r->use[i].access && r->use[i].access == SMALTI_READ)
-				r->use[i].access = SMALTI_UPDATE;
-			return i;
-		}
+	const int step = r->message->steps, known = number_of(r, tile);
+	if (known >= 0) {
+		r->use[known].last = step;
+		if (access != r->use[known].access && r->use[known].access == SMALTI_READ)
+			r->use[known].access = SMALTI_UPDATE;
+		return known;
+	}
 	r->use[r->tiles] = (struct use){tile, access, step, step};
+	r->bytes += tile->rows * tile->row_bytes;
+	tile->number_in_task = r->tiles;
 	return r->tiles++;
 }
 
@@ -168,6 +177,32 @@ static void add_buffer(struct starpu_task *task, struct smalti_tile *tile, enum 
 		smalti_trace_uses(trace, tile->number, access);
 }
 
+/* Returns how many locals of a size live when number i begins, with itself. */
+static int alive_with(const struct smalti_local *local, int i)
+{
+	int count = 0;
+	for (int j = 0; j <= i; j++)
+		count += local[j].bytes == local[i].bytes && local[j].last >= local[i].first;
+	return count;
+}
+
+/* Returns what a device takes for the locals: one that has ended leaves its memory to the next of its size.
+ */
+static int64_t bytes_of_locals(const struct smalti_message *message)
+{
+	const struct smalti_local *local = smalti_message_locals(message);
+	int64_t bytes = 0;
+	for (int i = 0; i < message->locals; i++) {
+		int most = 0;
+		for (int j = 0; j < i; j++)
+			if (local[j].bytes == local[i].bytes)
+				most = alive_with(local, j) > most ? alive_with(local, j) : most;
+		const int more = alive_with(local, i) - most;
+		bytes += more > 0 ? more * local[i].bytes : 0;
+	}
+	return bytes;
+}
+
 /* Numbers StarPU's buffers first and the locals behind them; what the task only waits for has no number. */
 static int attach(struct starpu_task *task, struct smalti_recording *r, struct smalti_error *error)
 {
@@ -187,6 +222,8 @@ static int attach(struct starpu_task *task, struct smalti_recording *r, struct s
 		number[i] = (int16_t)task->nbuffers;
 		add_buffer(task, use->tile, use->access, trace);
 	}
+	if (message->task_group->session->device_counts.sum > 0)
+		message->local_bytes = bytes_of_locals(message);
 	if (message->task_group->behind)
 		add_buffer(task, message->task_group->behind, SMALTI_WAIT, trace);
 	renumber(message, number);
@@ -292,7 +329,7 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 		bring(task_group, r, task, place);
 		smalti_task_count_size(task_group->session, task);
 		smalti_places_restrict(task_group->session, place, task);
-		smalti_reproducible_restrict(task_group->session, task);
+		smalti_devices_alone_restrict(task_group->session, task);
 		smalti_lost_prepare(&task_group->session->lost, task);
 		smalti_throttle_enter(throttle);
 		smalti_simulation_inserts(task);
@@ -349,6 +386,7 @@ static int insert_one(struct smalti_task_group *task_group, const struct smalti_
 	struct smalti_recording recording;
 	recording.message = NULL;
 	recording.capacity = recording.tiles = 0;
+	recording.bytes = 0;
 	const int place = smalti_places_own(op, tiles, arguments, task_group->place);
 	if (add_step(&recording, op, tiles, arguments, error) == 0)
 		return submit(task_group, &recording, op->name, place, error);
@@ -368,8 +406,24 @@ static int flush(struct smalti_task_group *task_group, struct smalti_recording *
 		smalti_tile_let_go(r->use[i].tile);
 	r->message = NULL;
 	r->capacity = r->tiles = 0;
+	r->bytes = 0;
 	r->place = SMALTI_ANYWHERE;
 	return status;
+}
+
+/* Whether the operation is more than the task can hold, or more than every device has memory for. */
+static bool is_full(const struct smalti_session *session, const struct smalti_recording *r,
+		    const struct smalti_op *op, struct smalti_tile *const *tiles)
+{
+	if (!r->message)
+		return false;
+	int64_t bytes = r->bytes;
+	const int buffers = smalti_op_buffers(op);
+	for (int i = 0; i < buffers; i++)
+		if (tiles[i] && number_of(r, tiles[i]) < 0)
+			bytes += tiles[i]->rows * tiles[i]->row_bytes;
+	return r->tiles + SMALTI_MAX_BUFFERS > SMALTI_TASK_TILES || r->message->steps == SMALTI_TASK_STEPS ||
+	       (bytes > session->task_bytes && smalti_ranks_count() == 1);
 }
 
 static int record_one(struct smalti_task_group *task_group, const struct smalti_op *op,
@@ -377,10 +431,8 @@ static int record_one(struct smalti_task_group *task_group, const struct smalti_
 {
 	struct smalti_recording *r = task_group->recording;
 	const int place = smalti_places_own(op, tiles, arguments, task_group->place);
-	const bool full = r->tiles + SMALTI_MAX_BUFFERS > SMALTI_TASK_TILES ||
-			  (r->message && r->message->steps == SMALTI_TASK_STEPS);
 	const bool moves = place != SMALTI_ANYWHERE && r->place != SMALTI_ANYWHERE && place != r->place;
-	if ((full || moves) && flush(task_group, r, error) < 0)
+	if ((moves || is_full(task_group->session, r, op, tiles)) && flush(task_group, r, error) < 0)
 		return -1;
 	r->place = r->place == SMALTI_ANYWHERE ? place : r->place;
 	const int before = r->tiles, status = add_step(r, op, tiles, arguments, error);
@@ -389,8 +441,9 @@ static int record_one(struct smalti_task_group *task_group, const struct smalti_
 	return status;
 }
 
-/* What a task costs beside its arithmetic is 1 % of that of a CPU in this time, by its speed on paper. */
-static const double smallest_task = 4e-3;
+/* What a task costs beside its arithmetic is 1 % of that of a CPU in this time, by its speed on paper. A
+ * device that does everything gains nothing by tasks, but memory that is free earlier. */
+static const double smallest_task = 4e-3, smallest_of_all = 0.25;
 
 static bool is_wanted(const struct smalti_task_group *task_group, const struct smalti_fusion *fusion)
 {
@@ -400,7 +453,9 @@ static bool is_wanted(const struct smalti_task_group *task_group, const struct s
 	const double speed = smalti_ranks_count() > 1
 				 ? smalti_ranks_speed(fusion->place)
 				 : smalti_places_speed(session->places, session->speeds, fusion->place);
-	return fusion->flops < smallest_task * speed;
+	const bool all = smalti_devices_alone_place(session) != SMALTI_ANYWHERE;
+	return (all || fusion->grain < SMALTI_GRAIN_PASS) &&
+	       fusion->flops < (all ? smallest_of_all : smallest_task) * speed;
 }
 
 void smalti_fuse_begin(struct smalti_task_group *task_group, const struct smalti_fusion *fusion)

@@ -49,14 +49,12 @@ static int64_t bytes_of(const struct starpu_task *task)
 	int64_t bytes = 0;
 	for (int i = 0; i < task->nbuffers; i++)
 		bytes += (int64_t)starpu_data_get_size(STARPU_TASK_GET_HANDLE(task, i));
-	for (int i = 0; i < message->locals; i++)
-		bytes += smalti_message_locals(message)[i].bytes;
-	return bytes;
+	return bytes + message->local_bytes;
 }
 
 bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node)
 {
-	return smalti_device_fits(memory_node, bytes_of(task));
+	return bytes_of(task) <= smalti_device_task_bytes(memory_node);
 }
 
 void smalti_task_count_size(const struct smalti_session *session, const struct starpu_task *task)
@@ -66,7 +64,7 @@ void smalti_task_count_size(const struct smalti_session *session, const struct s
 	const int64_t bytes = bytes_of(task);
 	for (int worker = 0; worker < session->workers; worker++)
 		if (session->devices[worker] &&
-		    smalti_device_fits(starpu_worker_get_memory_node((unsigned)worker), bytes))
+		    bytes <= smalti_device_task_bytes(starpu_worker_get_memory_node((unsigned)worker)))
 			return;
 	smalti_meters_too_large(session->meters, task->name, bytes);
 }

@@ -11,7 +11,7 @@ struct smalti_pool;
 struct starpu_task;
 
 /* The distinct tiles of a task, and the operations that it may be made of. */
-enum { SMALTI_TASK_TILES = 192, SMALTI_TASK_STEPS = 64, SMALTI_NO_SLOT = -1 };
+enum { SMALTI_TASK_TILES = 384, SMALTI_TASK_STEPS = 192, SMALTI_NO_SLOT = -1 };
 
 /* One operation of a task. */
 struct smalti_step {
@@ -39,8 +39,9 @@ struct smalti_message {
 	uint32_t avoided; /* bit n: the device of memory node n, lost before this was submitted */
 	double seconds;   /* that it took on a CPU */
 	double began,
-	    predicted;     /* of a device's task: when it was handed over, and how long it should take */
-	int tiles, locals; /* slots below `tiles` are StarPU's buffers, the others the locals */
+	    predicted;       /* of a device's task: when it was handed over, and how long it should take */
+	int tiles, locals;   /* slots below `tiles` are StarPU's buffers, the others the locals */
+	int64_t local_bytes; /* of the locals, which take turns in memory */
 	int steps;
 	struct smalti_step step[];
 };

@@ -7,6 +7,7 @@
 #include "rt/tile_forms.h"
 
 #include <starpu.h>
+#include <xxhash.h>
 
 /* Where a tile lies in a device's memory. */
 static struct smalti_device_memory device_memory_of(const void *interface)
@@ -38,17 +39,57 @@ static int run(void *device, const struct smalti_step *step, void *const data[],
 	return -1;
 }
 
-static int run_steps(struct smalti_device *device, const struct smalti_message *message, void *interfaces[],
-		     struct smalti_error *error)
-{
-	const struct smalti_executor executor = {take, give, run, device};
+/* A task, and where its tiles are. */
+struct work {
+	struct smalti_device *device;
+	const struct smalti_message *message;
 	struct smalti_device_memory memories[SMALTI_TASK_TILES];
+};
+
+static int run_steps(void *user, struct smalti_error *error)
+{
+	struct work *work = user;
+	const struct smalti_executor executor = {take, give, run, work->device};
 	void *slots[SMALTI_TASK_TILES] = {NULL};
-	for (int i = 0; i < message->tiles; i++) {
-		memories[i] = device_memory_of(interfaces[i]);
-		slots[i] = &memories[i];
-	}
-	return smalti_task_run_steps(message, &executor, slots, error);
+	for (int i = 0; i < work->message->tiles; i++)
+		slots[i] = &work->memories[i];
+	return smalti_task_run_steps(work->message, &executor, slots, error);
+}
+
+/* Extends the key by a step: two hashes of its arguments make one that no others have. */
+static uint64_t add_step(uint64_t key, const struct smalti_step *step)
+{
+	const struct smalti_op *op = smalti_step_op(step);
+	const uint64_t value = (uint64_t)op->value(step->arguments, 0) << 32 | op->value(step->arguments, 1);
+	key = XXH64(&step->op, sizeof(step->op), key);
+	key = XXH64(&value, sizeof(value), key);
+	return XXH64(step->slot, (size_t)smalti_op_buffers(op) * sizeof(step->slot[0]), key);
+}
+
+/* Returns what a device's commands for the task depend on. */
+static uint64_t key_of(const struct work *work)
+{
+	const struct smalti_message *message = work->message;
+	uint64_t key = 0;
+	for (int i = 0; i < message->steps; i++)
+		key = add_step(key, &message->step[i]);
+	for (int i = 0; i < message->tiles; i++)
+		key = XXH64(&work->memories[i], sizeof(work->memories[i]), key);
+	return XXH64(smalti_message_locals(message), (size_t)message->locals * sizeof(struct smalti_local),
+		     key);
+}
+
+/* A task of one operation is as few commands as they can be. */
+static int run_task(struct smalti_device *device, const struct smalti_message *message, void *interfaces[],
+		    struct smalti_error *error)
+{
+	struct work work = {.device = device, .message = message};
+	for (int i = 0; i < message->tiles; i++)
+		work.memories[i] = device_memory_of(interfaces[i]);
+	if (message->steps == 1)
+		return run_steps(&work, error);
+	return smalti_device_repeat(device, key_of(&work),
+				    &(const struct smalti_device_work){run_steps, &work}, error);
 }
 
 static void fail(struct smalti_task_group *task_group, int worker, struct smalti_error *error)
@@ -75,7 +116,7 @@ void smalti_task_run_device(void *interfaces[], void *argument)
 	const int worker = starpu_worker_get_id();
 	struct smalti_device *device = smalti_session_device(session, worker);
 	const bool slows = smalti_session_slows(session, worker);
-	if (run_steps(device, message, interfaces, &error) < 0 ||
+	if (run_task(device, message, interfaces, &error) < 0 ||
 	    (slows && smalti_device_finish(device, &error) < 0))
 		fail(task_group, worker, &error);
 	if (slows)

@@ -18,9 +18,10 @@ struct smalti_tile {
 	int owner;             /* a place (rt/places.h), or SMALTI_ANYWHERE */
 	enum smalti_move move; /* what is counted where it comes to a place */
 	struct smalti_bits
-	    holders; /* places that have what was written last; none: unknown, or nothing was */
-	int rank;    /* over several ranks (rt/ranks.h), that wrote it last */
-	bool held;   /* a task that is not whole yet uses it; its release waits until it is let go */
+	    holders;        /* places that have what was written last; none: unknown, or nothing was */
+	int rank;           /* over several ranks (rt/ranks.h), that wrote it last */
+	bool held;          /* a task that is not whole yet uses it; its release waits until it is let go */
+	int number_in_task; /* of that, or of a task before */
 	bool released;
 };
 

@@ -61,6 +61,15 @@ template <typename step> cudaError_t enqueue(cudaStream_t stream, step work)
 	return cudaSuccess;
 }
 
+/* What waits, or takes memory, spoils what the calling thread records. */
+#define RETURN_IF_RECORDING                                                                                  \
+	do {                                                                                                 \
+		if (standin_recording()) {                                                                   \
+			standin_recording()->spoiled = true;                                                 \
+			return result(cudaErrorStreamCaptureUnsupported);                                    \
+		}                                                                                            \
+	} while (0)
+
 enum side { HOST, DEVICE_SIDE, EITHER };
 
 char *at(const void *address, size_t bytes, side wanted)
@@ -157,7 +166,10 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device)
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
+	const char *const units = getenv("SMALTI_STANDIN_UNITS");
 	*value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+	if (attribute == cudaDevAttrMultiProcessorCount && units)
+		*value = atoi(units);
 	return cudaSuccess;
 }
 
@@ -221,6 +233,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
 	TURN;
 	*memory = nullptr;
+	RETURN_IF_RECORDING;
 	RETURN_IF_LOST("malloc", current);
 	*memory = standin_fails("malloc") ? nullptr : standin_allocate(current, bytes);
 	return *memory ? cudaSuccess : result(cudaErrorMemoryAllocation);
@@ -245,6 +258,8 @@ cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t)
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
 	TURN;
+	if (standin_recording())
+		standin_refuse("%p is released while commands are recorded", memory);
 	RETURN_IF_LOST("free", device_of(memory, nullptr));
 	return enqueue(stream, [=] { standin_release(memory); });
 }
@@ -397,6 +412,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	TURN;
+	RETURN_IF_RECORDING;
 	RETURN_IF_LOST("wait", stream_of(stream) ? stream_of(stream)->device : current);
 	if (stream_of(stream))
 		standin_run_all(stream_of(stream));
@@ -428,6 +444,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	TURN;
+	RETURN_IF_RECORDING;
 	RETURN_IF_LOST("record", stream_of(stream) ? stream_of(stream)->device : current);
 	if (stream_of(stream))
 		standin_record(event_of(event), stream_of(stream));
@@ -521,4 +538,63 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 		launch.parameters.emplace_back(value, value + twin->parameters[i].bytes);
 	}
 	return enqueue(stream, [launch]() mutable { launch.run(); });
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
+{
+	TURN;
+	RETURN_IF_LOST("launch", stream_of(stream)->device);
+	if (!stream_of(stream) || standin_recording() || mode != cudaStreamCaptureModeThreadLocal)
+		standin_refuse("a stream cannot be recorded");
+	if (standin_fails("record"))
+		return result(cudaErrorUnknown);
+	standin_recording() = stream_of(stream);
+	stream_of(stream)->records = new standin_graph{};
+	stream_of(stream)->spoiled = false;
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+	TURN;
+	if (standin_recording() != stream_of(stream))
+		standin_refuse("a stream that is not recorded");
+	standin_recording() = nullptr;
+	*graph = reinterpret_cast<cudaGraph_t>(std::exchange(stream_of(stream)->records, nullptr));
+	if (!stream_of(stream)->spoiled)
+		return cudaSuccess;
+	cudaGraphDestroy(std::exchange(*graph, nullptr));
+	return result(cudaErrorStreamCaptureInvalidated);
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+	delete reinterpret_cast<standin_graph *>(graph);
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long)
+{
+	TURN;
+	if (standin_fails("instantiate"))
+		return result(cudaErrorMemoryAllocation);
+	*made =
+	    reinterpret_cast<cudaGraphExec_t>(new standin_graph(*reinterpret_cast<standin_graph *>(graph)));
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
+{
+	TURN;
+	RETURN_IF_LOST("launch", stream_of(stream)->device);
+	if (standin_fails("replay"))
+		return result(cudaErrorLaunchOutOfResources);
+	standin_add_graph(stream_of(stream), *reinterpret_cast<standin_graph *>(graph));
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)
+{
+	delete reinterpret_cast<standin_graph *>(graph);
+	return cudaSuccess;
 }

@@ -4,14 +4,28 @@
 #include "cuda/memory.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 std::recursive_mutex standin_turn;
 
 static std::vector<standin_stream *> streams;
 
+struct standin_calls standin_calls;
+
+standin_calls::~standin_calls()
+{
+	const char *const path = getenv("SMALTI_STANDIN_CALLS");
+	FILE *const file = path ? fopen(path, "a") : nullptr;
+	if (!file)
+		return;
+	fprintf(file, "calls %ld graphs %ld nodes %ld\n", calls.load(), graphs.load(), nodes.load());
+	fclose(file);
+}
+
 standin_stream *standin_new_stream(int device, bool waits_for_default)
 {
-	streams.push_back(new standin_stream{device, waits_for_default, {}});
+	streams.push_back(new standin_stream{device, waits_for_default, {}, nullptr, false});
 	return streams.back();
 }
 
@@ -22,12 +36,37 @@ void standin_free_stream(standin_stream *stream)
 	delete stream;
 }
 
-void standin_add_step(standin_stream *stream, std::function<void()> step)
+static void execute(standin_stream *stream, std::function<void()> step)
 {
 	stream->steps.push_back([step = std::move(step)] {
 		step();
 		return true;
 	});
+}
+
+void standin_add_step(standin_stream *stream, std::function<void()> step)
+{
+	if (stream->records) {
+		stream->records->steps.push_back(std::move(step));
+		return;
+	}
+	standin_calls.calls++;
+	execute(stream, std::move(step));
+}
+
+void standin_add_graph(standin_stream *stream, const standin_graph &graph)
+{
+	standin_calls.calls++;
+	standin_calls.graphs++;
+	standin_calls.nodes += static_cast<long>(graph.steps.size());
+	for (const std::function<void()> &step : graph.steps)
+		execute(stream, step);
+}
+
+standin_stream *&standin_recording()
+{
+	static thread_local standin_stream *stream;
+	return stream;
 }
 
 void standin_run_step(standin_stream *stream)
@@ -57,7 +96,7 @@ void standin_record(const standin_event_pointer &event, standin_stream *stream)
 {
 	const long number = ++event->recorded;
 	event->stream = stream;
-	standin_add_step(stream, [event, number] { event->passed = std::max(event->passed, number); });
+	execute(stream, [event, number] { event->passed = std::max(event->passed, number); });
 }
 
 void standin_wait(standin_stream *stream, const standin_event_pointer &event)

@@ -4,6 +4,7 @@
  * where somebody waits. Whoever calls holds standin_turn. */
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -12,11 +13,26 @@
 
 extern std::recursive_mutex standin_turn;
 
+/* Commands that are recorded. */
+struct standin_graph {
+	std::vector<std::function<void()>> steps;
+};
+
 struct standin_stream {
 	int device;
 	bool waits_for_default;                  /* and the default stream for it */
 	std::deque<std::function<bool()>> steps; /* whether it is done; the first one is the next */
+	standin_graph *records;                  /* NULL: it executes */
+	bool spoiled;                            /* what it records is */
 };
+
+/* Commands that the host gave, graphs among them, and the commands of these; at the end they are appended to
+ * the file that SMALTI_STANDIN_CALLS names. */
+struct standin_calls {
+	std::atomic<long> calls, graphs, nodes;
+	~standin_calls();
+};
+extern standin_calls standin_calls;
 
 struct standin_event {
 	standin_stream *stream; /* of the last record; NULL: none yet */
@@ -26,6 +42,10 @@ struct standin_event {
 standin_stream *standin_new_stream(int device, bool waits_for_default);
 void standin_free_stream(standin_stream *stream); /* after its steps */
 void standin_add_step(standin_stream *stream, std::function<void()> step);
+/* Those of a graph. */
+void standin_add_graph(standin_stream *stream, const standin_graph &graph);
+/* The stream that the calling thread has record; NULL: none. */
+standin_stream *&standin_recording();
 void standin_run_step(standin_stream *stream);
 void standin_run_all(standin_stream *stream);
 /* All streams of the device, or those that the default stream waits for. */

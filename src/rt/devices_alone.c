@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/devices_alone.h"
+
+#include "rt/places.h"
+#include "rt/ranks.h"
+#include "rt/task_message.h"
+
+#include <starpu.h>
+
+/* One task that a CPU takes holds up a chain of those that follow it: this is what it may cost. */
+static const double least_gain = 0.05;
+
+/* Returns what CPUs add to the devices' speed, as a share of it. */
+static double gain(const struct smalti_session *session)
+{
+	double cpus = 0, devices = 0;
+	for (int worker = 0; worker < session->workers; worker++)
+		*(session->devices[worker] ? &devices : &cpus) += session->speeds[worker];
+	return cpus / devices;
+}
+
+void smalti_devices_alone_open(struct smalti_session *session, bool policy_chosen)
+{
+	session->devices_alone = session->reproducible || (session->device_counts.sum > 0 && !policy_chosen &&
+							   gain(session) < least_gain);
+}
+
+/* Whether a device that is not lost has room for it; one that is lost counts for reproducible results, which
+ * fail with it. */
+static bool fits_device(const struct smalti_session *session, const struct starpu_task *task, int worker)
+{
+	const unsigned node = starpu_worker_get_memory_node((unsigned)worker);
+	return session->devices[worker] && smalti_task_fits(task, node) &&
+	       (session->reproducible || !smalti_lost_has(&session->lost, node));
+}
+
+void smalti_devices_alone_restrict(const struct smalti_session *session, struct starpu_task *task)
+{
+	if (!session->devices_alone || task->workerids || task->where == STARPU_CPU)
+		return;
+	for (int worker = 0; worker < session->workers; worker++)
+		if (fits_device(session, task, worker)) {
+			task->where &= ~(uint32_t)STARPU_CPU;
+			return;
+		}
+	if (session->reproducible)
+		task->where = STARPU_CPU;
+}
+
+int smalti_devices_alone_place(const struct smalti_session *session)
+{
+	const bool sole = session->devices_alone && session->device_counts.sum == 1 &&
+			  smalti_ranks_count() == 1 && smalti_places_count(session->places) == 2;
+	return sole ? 1 : SMALTI_ANYWHERE;
+}
