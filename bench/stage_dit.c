@@ -53,7 +53,7 @@ static int make_inputs(struct smalti_stage_run *run, int64_t factor, struct smal
 	const int64_t tokens = height / d->patch_size * (width / d->patch_size);
 	const int64_t columns = d->in_channels * d->patch_size * d->patch_size;
 	if (smalti_tokens_cut(&state->tokens, &smalti_strategy_none, tokens, width / d->patch_size,
-			      smalti_tile_tokens(run->session, NULL), error) < 0)
+			      smalti_tile_tokens(run->session, d, NULL), error) < 0)
 		return -1;
 	state->caches[0] = make_cross_cache(run, NEGATIVE_TOKENS);
 	state->caches[1] = make_cross_cache(run, PROMPT_TOKENS);

@@ -4,13 +4,10 @@
 #include "base/dtype.h"
 #include "kernels/moments.h"
 
-/* Rows whose patches, of `bytes` each, are made together. */
-static int64_t rows_together(const struct smalti_device *device, int64_t bytes)
+/* Returns how many rows, of `bytes` each in scratch of so many, are made together. */
+static int64_t rows_together(int64_t room, int64_t bytes)
 {
-	static const int64_t most_bytes = 256 << 20;
-	const int64_t room = smalti_device_room(device),
-		      rows = (room < most_bytes ? room : most_bytes) / bytes;
-	return rows > 1 ? rows : 1;
+	return room > bytes ? room / bytes : 1;
 }
 
 /* GroupNorm's a and b of each channel, f32 [2, channels] in scratch; NULL with an error. */
@@ -228,13 +225,16 @@ static int prepare(struct smalti_device *device, const struct conv_memories *dat
 int smalti_device_conv(struct smalti_device *device, const struct conv_memories *data,
 		       const struct conv_arguments *a, struct smalti_error *error)
 {
+	static const int64_t most_patches = 256 << 20;
 	struct band band;
 	if (prepare(device, data, a, &band, error) < 0)
 		return -1;
 	const int64_t element = band.width * smalti_dtype_bytes(band.weight.dtype),
-		      taken = rows_together(device, element * (a->stride * a->stride * a->in + a->out));
+		      room = smalti_device_room(device),
+		      taken = rows_together(room, element * (a->stride * a->stride * a->in + a->out));
 	const bool whole = has_convolution(device, a, &band, taken);
-	const int64_t step = whole ? taken : rows_together(device, element * 9 * a->in);
+	const int64_t step =
+	    whole ? taken : rows_together(smalti_min(room, most_patches), element * 9 * a->in);
 	for (int64_t row = 0; row < band.rows; row += step) {
 		const int64_t left = band.rows - row;
 		if ((whole ? convolve_rows : multiply)(device, data, a, &band, row, left < step ? left : step,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/vae_net.h"
+#include "rt/devices_alone.h"
 
 enum { PREFIX_LENGTH = 48 };
 
 /* Weights of a decoder above this are packed anew in each decoding, layer by layer: that takes no longer than
- * fresh memory for all of them would. */
+ * fresh memory for all of them would. Devices, which pack nothing, keep them. */
 enum { LARGEST_KEPT = 128 << 20 };
 
 static struct smalti_vae_layer *append(struct smalti_vae_net *l, enum smalti_vae_layer_kind kind,
@@ -179,6 +180,7 @@ struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction,
 		return NULL;
 	}
 	smalti_weights_set_transient(net->weights, direction == SMALTI_VAE_DECODE &&
+						       !smalti_devices_alone(task_group->session) &&
 						       smalti_weights_bytes(net->weights) > LARGEST_KEPT);
 	return net;
 }

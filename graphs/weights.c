@@ -2,6 +2,7 @@
 #include "graphs/weights.h"
 #include "codelets/codelets.h"
 #include "graphs/weight_forms.h"
+#include "rt/devices_alone.h"
 
 #include <stdarg.h>
 
@@ -366,11 +367,11 @@ struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index)
 }
 
 /* A weight that is large is made by a task of its own, so that those that need it need not wait for each
- * other. */
+ * other. It is the CPUs' form that is made: where they multiply nothing, but by exception, it is not. */
 static void prepare(struct smalti_weight *weight, struct smalti_tile *after)
 {
 	struct smalti_task_group *task_group = weight->weights->task_group;
-	if (weight->source.kind == SMALTI_WEIGHT_VECTOR)
+	if (weight->source.kind == SMALTI_WEIGHT_VECTOR || smalti_devices_alone(task_group->session))
 		return;
 	smalti_task_group_behind(task_group, weight->weights->transient ? after : NULL);
 	smalti_insert(prepare, task_group, (.weight = weight->tile), .bytes = made_bytes(weight));

@@ -5,6 +5,7 @@
 #include "jobs/bins.h"
 #include "jobs/plan_strategy.h"
 #include "jobs/vae.h"
+#include "rt/devices_alone.h"
 
 #include <math.h>
 #include <xxhash.h>
@@ -72,9 +73,16 @@ static int check_latents(const struct smalti_plan *plan, struct smalti_error *er
 	return 0;
 }
 
+static int plan_bands(struct smalti_plan *plan, const struct smalti_vae_budget *budget,
+		      struct smalti_error *error)
+{
+	return smalti_vae_net_plan(plan->model->vae, plan->latent_height, plan->latent_width,
+				   plan->request.tile_rows, budget, &plan->decoding, error);
+}
+
 /* What the session's memory allows beside the weights; what does not fit is left to the session's scratch, or
- * refused when the image is admitted. */
-static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *model,
+ * refused when the image is admitted. Bands that were not asked for are lower where tall ones do not fit. */
+static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *model, bool asked,
 			 struct smalti_error *error)
 {
 	struct smalti_vae_budget budget = smalti_vae_no_budget(model->session->planned_workers);
@@ -84,11 +92,13 @@ static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *mo
 		budget.memory = smalti_memory_for_images(model);
 		budget.at_once = budget.memory / SMALL;
 	}
-	if (smalti_vae_net_plan(model->vae, plan->latent_height, plan->latent_width, plan->request.tile_rows,
-				&budget, &plan->decoding, &ignored) < 0 &&
-	    !plan->decoding.storage)
-		return smalti_pass(error, &ignored);
-	return 0;
+	int status = plan_bands(plan, &budget, &ignored);
+	if (status < 0 && plan->request.tile_rows > SMALTI_TILE_ROWS && !asked) {
+		plan->request.tile_rows = SMALTI_TILE_ROWS;
+		smalti_vae_plan_free(&plan->decoding);
+		status = plan_bands(plan, &budget, &ignored);
+	}
+	return status < 0 && !plan->decoding.storage ? smalti_pass(error, &ignored) : 0;
 }
 
 /* The decoding's bands are spread over the strategy's places, too. */
@@ -137,11 +147,24 @@ static int choose_bin(struct smalti_plan *plan, struct smalti_error *error)
 	return 0;
 }
 
-int64_t smalti_tile_tokens(const struct smalti_session *session, const char *shares)
+/* Returns the most tokens, a power of two, of which a task for one prompt fits every device. */
+static int64_t most_tokens(const struct smalti_session *session, const struct smalti_denoiser *denoiser)
+{
+	int64_t tokens = SMALTI_GPU_TILE_TOKENS;
+	while (tokens < SMALTI_SIDE_MAX &&
+	       denoiser->functions->working_bytes(denoiser, 2 * tokens, 2 * tokens, 1,
+						  &smalti_strategy_none) <= session->task_bytes)
+		tokens *= 2;
+	return tokens;
+}
+
+int64_t smalti_tile_tokens(const struct smalti_session *session, const struct smalti_denoiser *denoiser,
+			   const char *shares)
 {
 	const bool cpus = shares && !smalti_is_auto(shares) && strtod(shares, NULL) > 0;
-	const bool gpus = session && session->device_counts.of[SMALTI_CUDA_DEVICES] > 0;
-	return gpus && !cpus ? SMALTI_GPU_TILE_TOKENS : SMALTI_TILE_TOKENS;
+	if (!session || cpus || session->device_counts.of[SMALTI_CUDA_DEVICES] == 0)
+		return SMALTI_TILE_TOKENS;
+	return smalti_devices_alone(session) ? most_tokens(session, denoiser) : SMALTI_GPU_TILE_TOKENS;
 }
 
 /* What is asked for, every default replaced by what it stands for. */
@@ -156,9 +179,9 @@ static int spell_out(struct smalti_plan *plan, const struct smalti_request *requ
 	r->height = r->height ? r->height : info.native_height;
 	if (check_request(r, error) < 0)
 		return -1;
-	r->tile_tokens =
-	    r->tile_tokens ? r->tile_tokens : smalti_tile_tokens(plan->model->session, r->shares);
-	r->tile_rows = r->tile_rows ? r->tile_rows : SMALTI_TILE_ROWS;
+	r->tile_tokens = r->tile_tokens
+			     ? r->tile_tokens
+			     : smalti_tile_tokens(plan->model->session, plan->model->denoiser, r->shares);
 	plan->prompt = smalti_format(error, "%s", request->prompt);
 	plan->negative_prompt =
 	    smalti_format(error, "%s", request->negative_prompt ? request->negative_prompt : "");
@@ -186,10 +209,14 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 	if (check_latents(plan, error) < 0 || smalti_plan_strategy_read(plan, error) < 0)
 		return -1;
 	const int places = smalti_strategy_last(&plan->strategy)->count;
-	if (!request->tile_rows && places > 1)
-		plan->request.tile_rows = smalti_vae_shared_rows(plan->latent_height, places);
+	if (!request->tile_rows)
+		plan->request.tile_rows = places > 1
+					      ? smalti_vae_shared_rows(plan->latent_height, places)
+					      : smalti_vae_band_rows(model->session, model->vae,
+								     plan->latent_height, plan->latent_width);
 	plan->sampler = sampler_for(model, r, error);
-	if (!plan->sampler || plan_decoding(plan, model, error) < 0 || distribute_decoding(plan, error) < 0)
+	if (!plan->sampler || plan_decoding(plan, model, request->tile_rows > 0, error) < 0 ||
+	    distribute_decoding(plan, error) < 0)
 		return -1;
 	estimate_bytes(plan, model);
 	return 0;

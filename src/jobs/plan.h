@@ -10,8 +10,10 @@
 /* Unless a request says otherwise: tasks of a few milliseconds at the full model's width, and enough of them
  * for many workers; on GPUs, which take a share of the tokens each, tasks that are worth their launches. */
 enum { SMALTI_TILE_TOKENS = 256, SMALTI_GPU_TILE_TOKENS = 4096, SMALTI_TILE_ROWS = 8 };
-/* Which of them, in a session (NULL: on CPUs) with these --shares (NULL: none). */
-int64_t smalti_tile_tokens(const struct smalti_session *session, const char *shares);
+/* Which of them, in a session (NULL: on CPUs) with these --shares (NULL: none). Devices that do everything
+ * take as many tokens as they have memory for: attention over one band of keys is the fastest. */
+int64_t smalti_tile_tokens(const struct smalti_session *session, const struct smalti_denoiser *denoiser,
+			   const char *shares);
 
 /* Active images share the plan that they were submitted with. */
 struct smalti_plan {

@@ -58,6 +58,10 @@ int64_t smalti_vae_fixed_bytes(const struct smalti_vae_net *net);
 int smalti_vae_request_budget(const struct smalti_session *session, const struct smalti_vae_net *net,
 			      const struct smalti_vae_request *request, struct smalti_vae_budget *budget,
 			      struct smalti_error *error);
+/* Latent rows of a band, unless a request says otherwise: of devices that do everything as many as fit them,
+ * in bands of one height. */
+int64_t smalti_vae_band_rows(const struct smalti_session *session, const struct smalti_vae_net *net,
+			     int64_t height, int64_t width);
 /* Latent rows of a band where places share `height` of them: that of which the place with the most rows has
  * the fewest. */
 int64_t smalti_vae_shared_rows(int64_t height, int64_t places);

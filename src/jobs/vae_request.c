@@ -4,6 +4,7 @@
 #include "graphs/vae_plan.h"
 #include "jobs/plan.h"
 #include "jobs/vae.h"
+#include "rt/devices_alone.h"
 
 const char *const smalti_vae_doing[] = {"decoding", "encoding"};
 
@@ -56,16 +57,17 @@ static bool better(const struct smalti_vae_plan *a, int status_a, const struct s
 }
 
 /* High bands waste less at their borders, low ones need less memory. */
-static int find_plan(const struct smalti_vae_net *net, const struct smalti_vae_request *request,
-		     const struct smalti_vae_budget *budget, struct smalti_vae_plan *best,
-		     struct smalti_error *error)
+static int find_plan(const struct smalti_session *session, const struct smalti_vae_net *net,
+		     const struct smalti_vae_request *request, const struct smalti_vae_budget *budget,
+		     struct smalti_vae_plan *best, struct smalti_error *error)
 {
-	static const int64_t choices[] = {SMALTI_TILE_ROWS, 4, 2, 1};
 	const int64_t factor = smalti_vae_factor(&net->config);
 	const int64_t height = request->height / factor, width = request->width / factor;
+	const int64_t most = smalti_vae_band_rows(session, net, height, width);
+	const int64_t choices[] = {most, SMALTI_TILE_ROWS, 4, 2, 1};
 	int best_status = smalti_vae_net_plan(
 	    net, height, width, request->tile_rows ? request->tile_rows : choices[0], budget, best, error);
-	for (size_t i = 1; i < COUNT_OF(choices) && !request->tile_rows; i++) {
+	for (size_t i = most > SMALTI_TILE_ROWS ? 1 : 2; i < COUNT_OF(choices) && !request->tile_rows; i++) {
 		struct smalti_vae_plan plan;
 		struct smalti_error refused = SMALTI_NO_ERROR;
 		const int status =
@@ -79,6 +81,33 @@ static int find_plan(const struct smalti_vae_net *net, const struct smalti_vae_r
 		best_status = status;
 	}
 	return best_status;
+}
+
+/* Returns the bytes of a layer's tiles, of what it reads and what it makes, for a row of latents. */
+static int64_t row_bytes(const struct smalti_vae_net *net, int layer, int64_t width)
+{
+	int64_t bytes = 0;
+	for (int map = layer; map < layer + 2; map++) {
+		const struct smalti_vae_shape *shape = &net->map[map];
+		bytes += width * shape->up * shape->up / (shape->down * shape->down) * shape->channels *
+			 (int64_t)sizeof(float);
+	}
+	return bytes;
+}
+
+int64_t smalti_vae_band_rows(const struct smalti_session *session, const struct smalti_vae_net *net,
+			     int64_t height, int64_t width)
+{
+	int64_t most = 1;
+	if (!smalti_devices_alone(session) || session->device_counts.of[SMALTI_CUDA_DEVICES] == 0)
+		return SMALTI_TILE_ROWS;
+	for (int layer = 0; layer < net->count; layer++)
+		most = smalti_max(most, row_bytes(net, layer, width));
+	const int64_t rows = session->task_bytes / 2 / most;
+	if (rows <= SMALTI_TILE_ROWS)
+		return SMALTI_TILE_ROWS;
+	const int64_t bands = (height + rows - 1) / rows;
+	return (height + bands - 1) / bands;
 }
 
 int64_t smalti_vae_shared_rows(int64_t height, int64_t places)
@@ -129,7 +158,7 @@ int smalti_vae_request_plan(const struct smalti_session *session, const struct s
 	if (sharing > 1 && !now.tile_rows)
 		now.tile_rows =
 		    smalti_vae_shared_rows(request->height / smalti_vae_factor(&net->config), sharing);
-	if (find_plan(net, &now, &budget, plan, &refused) == 0)
+	if (find_plan(session, net, &now, &budget, plan, &refused) == 0)
 		return sharing ? smalti_partition_distribute(&plan->partition, shares, places, error) : 0;
 	if (!plan->storage)
 		return smalti_pass(error, &refused);

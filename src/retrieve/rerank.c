@@ -247,13 +247,14 @@ static int insert_candidate(struct reranking *all, int64_t number, struct captio
 	struct smalti_features_row row;
 	if (read_row(r, number, &row, error) < 0)
 		return -1;
-	struct smalti_denoising_error work = {.height = row.image.latent_height,
-					      .width = row.image.latent_width,
-					      .vae_factor = smalti_model_factor(r->model),
-					      .band_tokens = smalti_tile_tokens(r->model->session, NULL),
-					      .means = row.image.values,
-					      .dtype = (enum smalti_dtype)r->info.type,
-					      .factor = (float)r->info.scaling_factor};
+	struct smalti_denoising_error work = {
+	    .height = row.image.latent_height,
+	    .width = row.image.latent_width,
+	    .vae_factor = smalti_model_factor(r->model),
+	    .band_tokens = smalti_tile_tokens(r->model->session, r->model->denoiser, NULL),
+	    .means = row.image.values,
+	    .dtype = (enum smalti_dtype)r->info.type,
+	    .factor = (float)r->info.scaling_factor};
 	if (all->places[number] == 0) {
 		all->places[number] = ++all->empty_count;
 		double *empty = all->empty + (all->empty_count - 1) * timesteps_of(all);

@@ -25,6 +25,11 @@ void smalti_devices_alone_open(struct smalti_session *session, bool policy_chose
 							   gain(session) < least_gain);
 }
 
+bool smalti_devices_alone(const struct smalti_session *session)
+{
+	return session->devices_alone && smalti_ranks_count() == 1;
+}
+
 /* Whether a device that is not lost has room for it; one that is lost counts for reproducible results, which
  * fail with it. */
 static bool fits_device(const struct smalti_session *session, const struct starpu_task *task, int worker)
@@ -49,7 +54,7 @@ void smalti_devices_alone_restrict(const struct smalti_session *session, struct 
 
 int smalti_devices_alone_place(const struct smalti_session *session)
 {
-	const bool sole = session->devices_alone && session->device_counts.sum == 1 &&
-			  smalti_ranks_count() == 1 && smalti_places_count(session->places) == 2;
+	const bool sole = smalti_devices_alone(session) && session->device_counts.sum == 1 &&
+			  smalti_places_count(session->places) == 2;
 	return sole ? 1 : SMALTI_ANYWHERE;
 }

@@ -11,6 +11,9 @@ struct starpu_task;
 /* Decides it, when the speeds are known; who chooses a policy has that decide. */
 void smalti_devices_alone_open(struct smalti_session *session, bool policy_chosen);
 
+/* Whether they do, and no other rank's CPUs have to be asked. */
+bool smalti_devices_alone(const struct smalti_session *session);
+
 /* Takes CPUs from a task that a device has room for. For reproducible results others are CPUs' alone. */
 void smalti_devices_alone_restrict(const struct smalti_session *session, struct starpu_task *task);
 
