@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/device_parts.h"
+#include "kernels/bias_form.h"
 
 /* A product, and what makes its y where it does not itself. */
 struct target {
@@ -7,6 +8,20 @@ struct target {
 	struct smalti_device_matrix x;
 	const struct smalti_device_memory *z; /* what the product makes */
 };
+
+/* Has a product add a bias in the dtype of its result, if the bias has that. */
+static void set_bias(struct smalti_device_product *product, const struct matmul_arguments *a,
+		     const struct smalti_device_memory *bias)
+{
+	const int64_t rounded = smalti_bias_rounded(a->out);
+	product->bias = bias;
+	product->bias_dtype = SMALTI_F32;
+	if (!bias || product->result != a->compute || a->compute == SMALTI_F32 ||
+	    bias->bytes < smalti_bias_bytes(a->out, a->compute))
+		return;
+	product->bias_dtype = a->compute;
+	product->bias_first = rounded / smalti_dtype_bytes(a->compute);
+}
 
 /* The product makes y itself where the device can add the bias, has GELU and y's dtype; else z in f32, in
  * scratch.
@@ -29,8 +44,8 @@ static int begin(struct smalti_device *device, const struct matmul_arguments *a,
 						  .adds = a->epilogue == SMALTI_EPILOGUE_ADD,
 						  .gelu = a->epilogue == SMALTI_EPILOGUE_GELU,
 						  .dtype = target->x.dtype,
-						  .result = a->result,
-						  .bias = bias};
+						  .result = a->result};
+	set_bias(product, a, bias);
 	target->z = y;
 	if ((a->epilogue == SMALTI_EPILOGUE_NONE || product->adds || product->gelu) &&
 	    smalti_device_makes(device, product))
@@ -56,7 +71,8 @@ static int multiply(struct smalti_device *device, const struct matmul_arguments 
 	product.out = columns;
 	product.w_first = w.first;
 	product.w_stride = w.stride;
-	product.y_first = product.bias_first = first;
+	product.y_first = first;
+	product.bias_first += first;
 	return smalti_device_product(device, &product, target->x.memory, w.memory, target->z, error);
 }
 
