@@ -13,19 +13,40 @@ struct target {
 static void set_bias(struct smalti_device_product *product, const struct matmul_arguments *a,
 		     const struct smalti_device_memory *bias)
 {
-	const int64_t rounded = smalti_bias_rounded(a->out);
+	const bool rounded = bias && product->result == a->compute && a->compute != SMALTI_F32 &&
+			     bias->bytes >= smalti_bias_bytes(a->out, a->compute);
 	product->bias = bias;
-	product->bias_dtype = SMALTI_F32;
-	if (!bias || product->result != a->compute || a->compute == SMALTI_F32 ||
-	    bias->bytes < smalti_bias_bytes(a->out, a->compute))
-		return;
-	product->bias_dtype = a->compute;
-	product->bias_first = rounded / smalti_dtype_bytes(a->compute);
+	product->bias_dtype = rounded ? a->compute : SMALTI_F32;
+	product->bias_first = rounded ? smalti_bias_rounded(a->out) / smalti_dtype_bytes(a->compute) : 0;
 }
 
-/* The product makes y itself where the device can add the bias, has GELU and y's dtype; else z in f32, in
- * scratch.
- */
+enum { CHUNK = 8 }; /* values in bf16 that a kernel takes at a time */
+
+/* Tells whether a kernel adds z to y that is bf16 and has its bias, which is half of the bytes of f32. In f16
+ * a sum may be too large. */
+static bool can_add_gated(const struct matmul_arguments *a)
+{
+	return a->epilogue == SMALTI_EPILOGUE_GATE_ADD && a->compute == SMALTI_BF16 && a->out % CHUNK == 0;
+}
+
+/* Has the product make z, in scratch. */
+static int make_z(struct smalti_device *device, const struct matmul_arguments *a,
+		  const struct smalti_device_memory *bias, struct target *target, struct smalti_error *error)
+{
+	struct smalti_device_product *product = &target->product;
+	product->adds = product->gelu = false;
+	product->result = SMALTI_BF16;
+	set_bias(product, a, bias);
+	if (!can_add_gated(a) || !smalti_device_makes(device, product)) {
+		product->result = SMALTI_F32;
+		product->bias = NULL;
+	}
+	target->z = smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT,
+					  a->rows * a->out * smalti_dtype_bytes(product->result), error);
+	return target->z ? 0 : -1;
+}
+
+/* The product makes y itself where the device can add the bias, has GELU and y's dtype; else z. */
 static int begin(struct smalti_device *device, const struct matmul_arguments *a,
 		 const struct smalti_device_memory *x, const struct smalti_device_memory *bias,
 		 const struct smalti_device_memory *y, struct target *target, struct smalti_error *error)
@@ -50,12 +71,7 @@ static int begin(struct smalti_device *device, const struct matmul_arguments *a,
 	if ((a->epilogue == SMALTI_EPILOGUE_NONE || product->adds || product->gelu) &&
 	    smalti_device_makes(device, product))
 		return 0;
-	product->adds = product->gelu = false;
-	product->result = SMALTI_F32;
-	product->bias = NULL;
-	target->z = smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT,
-					  a->rows * a->out * (int64_t)sizeof(float), error);
-	return target->z ? 0 : -1;
+	return make_z(device, a, bias, target, error);
 }
 
 /* Columns first … of z; W [columns, in] in `dtype`. */
@@ -81,8 +97,11 @@ static int finish(struct smalti_device *device, const struct matmul_arguments *a
 		  const struct smalti_device_memory *y, struct smalti_error *error)
 {
 	const struct smalti_device_memory *const buffers[] = {target->z, bias, gate, y};
+	const struct smalti_device_memory *const gated[] = {target->z, gate, y};
 	if (target->z == y)
 		return 0;
+	if (target->product.result == SMALTI_BF16)
+		return smalti_device_elements(device, "add_gated", a->rows * a->out / CHUNK, gated, a, error);
 	return smalti_device_elements(device, "epilogue", (a->rows * a->out + 3) / 4, buffers, a, error);
 }
 

@@ -149,7 +149,7 @@ static struct smalti_weight *whole(struct smalti_weight *weight)
 	return weight;
 }
 
-/* The same of what products in a dtype take. */
+/* Does the same with a weight for products in a dtype. */
 static struct smalti_weight *whole_for(struct smalti_weight *weight, enum smalti_dtype compute)
 {
 	weight->source.compute = compute;

@@ -73,7 +73,7 @@ static void describe_matrix(struct smalti_weight_source *source, int64_t in, int
 	    .kind = SMALTI_WEIGHT_MATRIX, .compute = compute, .in = in, .out = out};
 }
 
-/* Whether the buffer is a bias that devices have in a form of their own, and which. */
+/* Tells whether the buffer is a bias that devices have in a form of their own, and which. */
 static bool describe_bias(const struct smalti_bench_case *c, const char *buffer,
 			  struct smalti_weight_source *source)
 {
@@ -88,7 +88,7 @@ static bool describe_bias(const struct smalti_bench_case *c, const char *buffer,
 	return true;
 }
 
-/* The same of any weight. */
+/* Tells the same of any weight. */
 static bool describe_weight(const struct smalti_bench_case *c, const char *buffer,
 			    struct smalti_weight_source *source)
 {

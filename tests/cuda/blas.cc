@@ -148,7 +148,7 @@ bool fits(const description &d, const layout &of_a, const layout &of_b, const la
 	       a.count == r.count;
 }
 
-/* A choice is for a bias that is aligned as that was which the description had then. */
+/* Returns what the address of the bias is a multiple of: a choice is for one that has it, too. */
 uint32_t bias_alignment(const description &d)
 {
 	const uint64_t bits = reinterpret_cast<uintptr_t>(d.bias) | 256;
