@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/device_parts.h"
+#include "kernels/bias_form.h"
 
 /* A product, and what makes its y where it does not itself. */
 struct target {
@@ -8,9 +9,44 @@ struct target {
 	const struct smalti_device_memory *z; /* what the product makes */
 };
 
-/* The product makes y itself where the device can add the bias, has GELU and y's dtype; else z in f32, in
- * scratch.
- */
+/* Has a product add a bias in the dtype of its result, if the bias has that. */
+static void set_bias(struct smalti_device_product *product, const struct matmul_arguments *a,
+		     const struct smalti_device_memory *bias)
+{
+	const bool rounded = bias && product->result == a->compute && a->compute != SMALTI_F32 &&
+			     bias->bytes >= smalti_bias_bytes(a->out, a->compute);
+	product->bias = bias;
+	product->bias_dtype = rounded ? a->compute : SMALTI_F32;
+	product->bias_first = rounded ? smalti_bias_rounded(a->out) / smalti_dtype_bytes(a->compute) : 0;
+}
+
+enum { CHUNK = 8 }; /* values in bf16 that a kernel takes at a time */
+
+/* Tells whether a kernel adds z to y that is bf16 and has its bias, which is half of the bytes of f32. In f16
+ * a sum may be too large. */
+static bool can_add_gated(const struct matmul_arguments *a)
+{
+	return a->epilogue == SMALTI_EPILOGUE_GATE_ADD && a->compute == SMALTI_BF16 && a->out % CHUNK == 0;
+}
+
+/* Has the product make z, in scratch. */
+static int make_z(struct smalti_device *device, const struct matmul_arguments *a,
+		  const struct smalti_device_memory *bias, struct target *target, struct smalti_error *error)
+{
+	struct smalti_device_product *product = &target->product;
+	product->adds = product->gelu = false;
+	product->result = SMALTI_BF16;
+	set_bias(product, a, bias);
+	if (!can_add_gated(a) || !smalti_device_makes(device, product)) {
+		product->result = SMALTI_F32;
+		product->bias = NULL;
+	}
+	target->z = smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT,
+					  a->rows * a->out * smalti_dtype_bytes(product->result), error);
+	return target->z ? 0 : -1;
+}
+
+/* The product makes y itself where the device can add the bias, has GELU and y's dtype; else z. */
 static int begin(struct smalti_device *device, const struct matmul_arguments *a,
 		 const struct smalti_device_memory *x, const struct smalti_device_memory *bias,
 		 const struct smalti_device_memory *y, struct target *target, struct smalti_error *error)
@@ -29,18 +65,13 @@ static int begin(struct smalti_device *device, const struct matmul_arguments *a,
 						  .adds = a->epilogue == SMALTI_EPILOGUE_ADD,
 						  .gelu = a->epilogue == SMALTI_EPILOGUE_GELU,
 						  .dtype = target->x.dtype,
-						  .result = a->result,
-						  .bias = bias};
+						  .result = a->result};
+	set_bias(product, a, bias);
 	target->z = y;
 	if ((a->epilogue == SMALTI_EPILOGUE_NONE || product->adds || product->gelu) &&
 	    smalti_device_makes(device, product))
 		return 0;
-	product->adds = product->gelu = false;
-	product->result = SMALTI_F32;
-	product->bias = NULL;
-	target->z = smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT,
-					  a->rows * a->out * (int64_t)sizeof(float), error);
-	return target->z ? 0 : -1;
+	return make_z(device, a, bias, target, error);
 }
 
 /* Columns first … of z; W [columns, in] in `dtype`. */
@@ -56,7 +87,8 @@ static int multiply(struct smalti_device *device, const struct matmul_arguments 
 	product.out = columns;
 	product.w_first = w.first;
 	product.w_stride = w.stride;
-	product.y_first = product.bias_first = first;
+	product.y_first = first;
+	product.bias_first += first;
 	return smalti_device_product(device, &product, target->x.memory, w.memory, target->z, error);
 }
 
@@ -65,8 +97,11 @@ static int finish(struct smalti_device *device, const struct matmul_arguments *a
 		  const struct smalti_device_memory *y, struct smalti_error *error)
 {
 	const struct smalti_device_memory *const buffers[] = {target->z, bias, gate, y};
+	const struct smalti_device_memory *const gated[] = {target->z, gate, y};
 	if (target->z == y)
 		return 0;
+	if (target->product.result == SMALTI_BF16)
+		return smalti_device_elements(device, "add_gated", a->rows * a->out / CHUNK, gated, a, error);
 	return smalti_device_elements(device, "epilogue", (a->rows * a->out + 3) / 4, buffers, a, error);
 }
 

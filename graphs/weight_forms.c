@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/weight_forms.h"
 #include "base/file.h"
+#include "kernels/bias_form.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
@@ -10,6 +11,14 @@ enum { TAPS = 9 };
 static int64_t elements(const struct smalti_tensor_view *part)
 {
 	return part->bytes / smalti_dtype_bytes(part->dtype);
+}
+
+static int64_t all_elements(const struct smalti_weight_source *source)
+{
+	int64_t count = 0;
+	for (int i = 0; i < source->parts; i++)
+		count += elements(&source->part[i]);
+	return count;
 }
 
 static void convert_parts(const struct smalti_weight_source *source, enum smalti_dtype to, char *memory)
@@ -55,6 +64,14 @@ static int plain_kernel(const struct smalti_weight_source *source, void *memory,
 	return 0;
 }
 
+static void make_vector(const struct smalti_weight_source *source, enum smalti_device_kind device,
+			char *memory)
+{
+	convert_parts(source, SMALTI_F32, memory);
+	if (device != SMALTI_DEVICE_CPU && source->compute != SMALTI_F32)
+		convert_parts(source, source->compute, memory + smalti_bias_rounded(all_elements(source)));
+}
+
 /* What is packed is not read in the file's form again, so its pages need not stay in this process. */
 static void drop_pages(const struct smalti_weight_source *source)
 {
@@ -74,7 +91,10 @@ static int form(const struct smalti_weight_source *source, enum smalti_device_ki
 					source->part[0].data, source->part[0].dtype, packed, error);
 	if (source->kind == SMALTI_WEIGHT_KERNEL)
 		return plain_kernel(source, memory, error);
-	convert_parts(source, source->kind == SMALTI_WEIGHT_VECTOR ? SMALTI_F32 : source->compute, memory);
+	if (source->kind == SMALTI_WEIGHT_VECTOR)
+		make_vector(source, device, memory);
+	else
+		convert_parts(source, source->compute, memory);
 	return 0;
 }
 
@@ -114,26 +134,30 @@ static int make(const void *weight, enum smalti_device_kind device, void *memory
 	return status;
 }
 
-static int64_t packed_bytes(const struct smalti_weight_source *source, struct smalti_error *error)
+/* Returns the bytes of a CPU's form; -1 with an error. */
+static int64_t cpu_bytes(const struct smalti_weight_source *source, struct smalti_error *error)
 {
+	if (source->kind == SMALTI_WEIGHT_VECTOR)
+		return all_elements(source) * (int64_t)sizeof(float);
 	if (source->kind == SMALTI_WEIGHT_KERNEL)
 		return smalti_conv_packed_bytes(source->in, source->out, source->stride, source->compute,
 						error);
 	return smalti_matmul_packed_bytes(source->in, source->out, source->compute, error);
 }
 
+static int64_t device_bytes(const struct smalti_weight_source *source)
+{
+	const int64_t count = all_elements(source);
+	return source->kind == SMALTI_WEIGHT_VECTOR ? smalti_bias_bytes(count, source->compute)
+						    : count * smalti_dtype_bytes(source->compute);
+}
+
 int smalti_weight_forms(const struct smalti_weight_source *source, struct smalti_tile_forms *forms,
 			struct smalti_error *error)
 {
-	const bool vector = source->kind == SMALTI_WEIGHT_VECTOR;
-	const int64_t size = smalti_dtype_bytes(vector ? SMALTI_F32 : source->compute);
-	int64_t plain = 0;
-	for (int i = 0; i < source->parts; i++)
-		plain += size * elements(&source->part[i]);
 	*forms = (struct smalti_tile_forms){.source = source, .make = make};
 	for (int device = 0; device < SMALTI_DEVICE_KINDS; device++)
-		forms->bytes[device] = plain;
-	if (!vector)
-		forms->bytes[SMALTI_DEVICE_CPU] = packed_bytes(source, error);
+		forms->bytes[device] =
+		    device == SMALTI_DEVICE_CPU ? cpu_bytes(source, error) : device_bytes(source);
 	return forms->bytes[SMALTI_DEVICE_CPU] < 0 ? -1 : 0;
 }

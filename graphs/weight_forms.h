@@ -8,7 +8,8 @@ enum { SMALTI_WEIGHT_PARTS = 3 };
 
 /* What is made of tensors in a file, for kernels:
  *
- *   vector     the parts end to end, as f32
+ *   vector     the parts end to end, as f32; a bias, whose products have another `compute` than f32, has a
+ *              second part on devices (kernels/bias_form.h)
  *   matrix     [out, in], the parts stacked along `out`, in `compute`
  *   kernel     a convolution [out, in, 3, 3], in `compute`
  *

@@ -124,7 +124,7 @@ static struct smalti_weight *add(struct smalti_weights *weights, enum smalti_wei
 	if (!weight)
 		return NULL;
 	weight->weights = weights;
-	weight->source = (struct smalti_weight_source){.kind = kind, .compute = weights->compute};
+	weight->source = (struct smalti_weight_source){.kind = kind, .compute = SMALTI_F32};
 	weight->next = weights->first;
 	weights->first = weight;
 	return weight;
@@ -150,14 +150,21 @@ static struct smalti_weight *whole(struct smalti_weight *weight)
 	return weight;
 }
 
-static struct smalti_weight *vector(struct smalti_weights *weights, int rank, const int64_t *shape,
-				    const char *name)
+/* Does the same with a weight for products in a dtype. */
+static struct smalti_weight *whole_for(struct smalti_weight *weight, enum smalti_dtype compute)
+{
+	weight->source.compute = compute;
+	return whole(weight);
+}
+
+static struct smalti_weight *vector(struct smalti_weights *weights, enum smalti_dtype compute, int rank,
+				    const int64_t *shape, const char *name)
 {
 	struct smalti_weight *weight = add(weights, SMALTI_WEIGHT_VECTOR);
 	if (!weight)
 		return NULL;
 	add_part(weight, rank, shape, name);
-	return whole(weight);
+	return whole_for(weight, compute);
 }
 
 struct smalti_weight *smalti_weights_vector(struct smalti_weights *weights, int64_t count, const char *name,
@@ -168,13 +175,13 @@ struct smalti_weight *smalti_weights_vector(struct smalti_weights *weights, int6
 	va_start(args, name);
 	vsnprintf(full, sizeof(full), name, args);
 	va_end(args);
-	return vector(weights, 1, (const int64_t[]){count}, full);
+	return vector(weights, SMALTI_F32, 1, (const int64_t[]){count}, full);
 }
 
 struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					  const char *name)
 {
-	return vector(weights, 2, (const int64_t[]){rows, columns}, name);
+	return vector(weights, SMALTI_F32, 2, (const int64_t[]){rows, columns}, name);
 }
 
 struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
@@ -219,10 +226,9 @@ struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64
 static struct smalti_weight *whole_matrix(struct smalti_weight *weight, enum smalti_dtype compute, int64_t in,
 					  int64_t out)
 {
-	weight->source.compute = compute;
 	weight->source.in = in;
 	weight->source.out = out;
-	return whole(weight);
+	return whole_for(weight, compute);
 }
 
 struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64_t in, int64_t out, bool bias,
@@ -245,7 +251,7 @@ struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64
 	}
 	struct smalti_linear linear = {.in = in, .out = out, .compute = weights->compute};
 	linear.weight = whole_matrix(weight, weights->compute, in, out);
-	linear.bias = bias ? whole(vector_of_biases) : NULL;
+	linear.bias = bias ? whole_for(vector_of_biases, weights->compute) : NULL;
 	return linear;
 }
 
@@ -264,7 +270,8 @@ static struct smalti_linear reshaped(struct smalti_weights *weights, const int64
 	snprintf(name, sizeof(name), "%s.weight", prefix);
 	add_part(weight, rank, shape, name);
 	linear.weight = whole_matrix(weight, compute, linear.in, linear.out);
-	linear.bias = smalti_weights_vector(weights, linear.out, "%s.bias", prefix);
+	snprintf(name, sizeof(name), "%s.bias", prefix);
+	linear.bias = vector(weights, compute, 1, shape, name);
 	return linear;
 }
 
@@ -337,7 +344,7 @@ struct smalti_linear smalti_weights_slice(const struct smalti_linear *of, const 
 	weight->source.row = slice->in < of->in ? of->in : 0;
 	linear.weight = whole_matrix(weight, of->compute, linear.in, linear.out);
 	weight = bias && of->bias ? slice_of(of->bias, &vector, 1) : NULL;
-	linear.bias = weight ? whole(weight) : NULL;
+	linear.bias = weight ? whole_for(weight, of->compute) : NULL;
 	return linear;
 }
 

@@ -67,7 +67,7 @@ done
 cmp "$work/again-eager.safetensors" "$work/again-lws.safetensors" || fail "--reproducible: other results by another policy"
 
 STARPU_NCUDA=2 golden lws 'T5, f32' 'VAE decoder, f32' 'VAE encoder, bf16' 'T5, tf32' 'VAE encoder, tf32'
-for program in test_devices test_device_tiles test_fusion test_slowdown; do
+for program in test_device_linear test_devices test_device_tiles test_fusion test_slowdown; do
     SMALTI_STANDIN_DEVICES=4 STARPU_SUBALLOCATOR=0 "$programs/$program" >"$work/log" 2>&1 || fail "$program: $(cat "$work/log")"
 done
 SMALTI_STANDIN_DEVICES=4 STARPU_SUBALLOCATOR=0 SMALTI_TEST='weights come once' "$programs/test_transfers" >"$work/log" 2>&1 ||
@@ -77,6 +77,14 @@ SMALTI_STANDIN_DEVICES=2 SMALTI_TEST='searched on devices' "$programs/test_retri
 ! grep -q skipped "$work/log" || fail "test_retrieve: $(cat "$work/log")"
 SMALTI_STANDIN_DEVICES=1 SMALTI_TEST='a quarter of the weights' "$programs/test_device_plans" >"$work/log" 2>&1 ||
     fail "test_device_plans: $(cat "$work/log")"
+# A linear layer whose result has 16 bits launches no kernel: its products make it, one for each part of its weight.
+export SMALTI_TEST='results of 16 bits'
+SMALTI_STANDIN_FAIL=launch:1 "$programs/test_device_linear" >"$work/log" 2>&1 || fail "a kernel: $(cat "$work/log")"
+products=$(sed -n 's/^ *\([0-9]*\) products$/\1/p' "$work/log")
+SMALTI_STANDIN_FAIL=product:$((products + 1)) "$programs/test_device_linear" >"$work/log" 2>&1 ||
+    fail "more than $products products: $(cat "$work/log")"
+! SMALTI_STANDIN_FAIL=product:$products "$programs/test_device_linear" >"$work/log" 2>&1 || fail "fewer than $products products"
+unset SMALTI_TEST
 # Without cuDNN, whose graphs compute convolutions and attention otherwise, and where it refuses a plan that it made, or
 # computes by it what is wrong.
 for call in cudnn:1 graph:1 values:1; do

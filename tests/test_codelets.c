@@ -5,6 +5,7 @@
  */
 #include "codelet_case.h"
 #include "kernels/attention.h"
+#include "kernels/bias_form.h"
 #include "kernels/conditioning.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
@@ -74,6 +75,29 @@ static void vectors(void)
 			free(found);
 			drop(&p);
 		}
+}
+
+/* Devices have a bias in f32, and behind it rounded to what is multiplied. */
+static void bias(void)
+{
+	enum { ALL = 5 + 17 + 1 };
+	static const int64_t counts[3] = {5, 17, 1};
+	uint64_t state = 1;
+	for (int compute = SMALTI_F16; compute <= SMALTI_BF16; compute++) {
+		struct parts p = given(SMALTI_WEIGHT_VECTOR, 3, counts, &state);
+		uint16_t rounded[ALL];
+		p.source.compute = (enum smalti_dtype)compute;
+		char *found = form_of(&p.source, SMALTI_DEVICE_GPU);
+		float *of_cpu = form_of(&p.source, SMALTI_DEVICE_CPU);
+		smalti_narrow(p.source.compute, p.values, ALL, rounded);
+		CHECK(memcmp(of_cpu, p.values, ALL * sizeof(float)) == 0, "a CPU's");
+		CHECK(memcmp(found, p.values, ALL * sizeof(float)) == 0, "in f32");
+		CHECK(memcmp(found + smalti_bias_rounded(ALL), rounded, sizeof(rounded)) == 0,
+		      smalti_dtype_name(p.source.compute));
+		free(found);
+		free(of_cpu);
+		drop(&p);
+	}
 }
 
 /* A device has a matrix as it is, rounded to what is multiplied. */
@@ -424,6 +448,7 @@ static void patch_embed(void)
 static const struct test tests[] = {
     {"table", table},
     {"weights: vectors", vectors},
+    {"weights: bias", bias},
     {"weights: plain matrix", plain_matrix},
     {"weights: plain kernel", plain_kernel},
     {"linear: stacked parts, gate row", linear},

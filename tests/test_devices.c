@@ -19,6 +19,8 @@
 
 static const double most_flops = 1e7, most_bytes = 1e6; /* of the cases that are tried */
 
+enum { WEIGHTS = 2 }; /* of a case, at most */
+
 /* One case: its buffers as a CPU has them, and the tiles that the device is given. */
 struct trial {
 	const struct smalti_bench_case *bench;
@@ -27,9 +29,10 @@ struct trial {
 	struct smalti_bench_buffer buffers[SMALTI_MAX_BUFFERS];
 	void *data[SMALTI_MAX_BUFFERS];
 	struct smalti_tile *tiles[SMALTI_MAX_BUFFERS];
-	int absent;  /* the index of a buffer that is not given; -1: none */
-	void *plain; /* a weight's tensor */
-	struct smalti_weight_source source;
+	int absent; /* the index of a buffer that is not given; -1: none */
+	int weights;
+	void *plain[WEIGHTS]; /* their tensors */
+	struct smalti_weight_source source[WEIGHTS];
 };
 
 struct trials {
@@ -70,13 +73,30 @@ static void describe_matrix(struct smalti_weight_source *source, int64_t in, int
 	    .kind = SMALTI_WEIGHT_MATRIX, .compute = compute, .in = in, .out = out};
 }
 
-/* Whether the buffer is a weight that devices have in a form of their own, and which. */
+/* Tells whether the buffer is a bias that devices have in a form of their own, and which. */
+static bool describe_bias(const struct smalti_bench_case *c, const char *buffer,
+			  struct smalti_weight_source *source)
+{
+	const struct matmul_arguments *matmul = c->arguments;
+	const struct matmul_raw_arguments *raw = c->arguments;
+	if (strcmp(buffer, "bias") != 0 || (c->op != SMALTI_OP_matmul && c->op != SMALTI_OP_matmul_raw))
+		return false;
+	if (c->op == SMALTI_OP_matmul_raw)
+		matmul = &raw->matmul;
+	*source = (struct smalti_weight_source){
+	    .kind = SMALTI_WEIGHT_VECTOR, .compute = matmul->compute, .in = 1, .out = matmul->out};
+	return true;
+}
+
+/* Tells the same of any weight. */
 static bool describe_weight(const struct smalti_bench_case *c, const char *buffer,
 			    struct smalti_weight_source *source)
 {
 	const struct matmul_arguments *matmul = c->arguments;
 	const struct patch_embed_arguments *embed = c->arguments;
 	const struct conv_arguments *conv = c->arguments;
+	if (describe_bias(c, buffer, source))
+		return true;
 	if (strcmp(buffer, "weight") != 0)
 		return false;
 	if (c->op == SMALTI_OP_matmul)
@@ -105,15 +125,16 @@ static void *fresh(int64_t bytes)
 /* From a tensor of random numbers. */
 static void make_weight(struct trial *t, int index, struct smalti_task_group *task_group, uint32_t *state)
 {
-	struct smalti_weight_source *source = &t->source;
+	const int weight = t->weights++;
+	struct smalti_weight_source *source = &t->source[weight];
 	struct smalti_tile_forms forms;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t count = source->in * source->out * (source->kind == SMALTI_WEIGHT_KERNEL ? 9 : 1);
-	t->plain = fresh(count * 4);
-	smalti_bench_fill(SMALTI_BENCH_F32, count, state, t->plain);
+	t->plain[weight] = fresh(count * 4);
+	smalti_bench_fill(SMALTI_BENCH_F32, count, state, t->plain[weight]);
 	source->parts = 1;
 	source->part[0] =
-	    (struct smalti_tensor_view){.data = t->plain, .dtype = SMALTI_F32, .bytes = count * 4};
+	    (struct smalti_tensor_view){.data = t->plain[weight], .dtype = SMALTI_F32, .bytes = count * 4};
 	SUCCEEDS(smalti_weight_forms(source, &forms, &error), &error, t->bench->name);
 	t->data[index] = fresh(forms.bytes[SMALTI_DEVICE_CPU]);
 	SUCCEEDS(
@@ -153,7 +174,7 @@ static void make_buffer(struct trial *t, int kind, int index, struct smalti_task
 	struct attention_lse_arguments running;
 	if (buffer->kind == SMALTI_BENCH_ABSENT || index == t->absent)
 		return;
-	if (describe_weight(t->bench, t->op->buffers[kind].name, &t->source)) {
+	if (describe_weight(t->bench, t->op->buffers[kind].name, &t->source[t->weights])) {
 		make_weight(t, index, task_group, state);
 		return;
 	}
@@ -282,7 +303,8 @@ static void try_without(struct trials *trials, const struct smalti_bench_case *c
 	}
 	smalti_task_group_free(task_group);
 	starpu_task_wait_for_all();
-	free(t.plain);
+	for (int i = 0; i < t.weights; i++)
+		free(t.plain[i]);
 	trials->count++;
 }
 

@@ -48,7 +48,7 @@ libcore_la_LIBADD += libcpu_avx2.la libcpu_avx512.la libcpu_avx512_bf16.la libcp
 endif
 
 libcore_la_SOURCES += \
-	src/kernels/attention.h src/kernels/backward.h src/kernels/conv.h src/kernels/elementwise.h src/kernels/isa.h \
+	src/kernels/attention.h src/kernels/backward.h src/kernels/bias_form.h src/kernels/conv.h src/kernels/elementwise.h src/kernels/isa.h \
 	src/kernels/matmul.h src/kernels/measure.h src/kernels/norms.h src/kernels/scratch.h \
 	src/kernels/isa.c \
 	src/kernels/scratch.c \

@@ -13,7 +13,7 @@ enum {
 struct shape {
 	int64_t rows, in, out, x_stride, w_stride, y_stride, dtype, result, biased, gelu, turned_x, turned_w;
 	int64_t count, x_step, w_step, y_step;
-	uint64_t x_alignment, w_alignment, y_alignment;
+	uint64_t x_alignment, w_alignment, y_alignment, bias_alignment;
 };
 
 /* cuBLASLt's matrices have their columns one after the other: so it makes yᵀ[out, rows] of w and xᵀ, as they
@@ -61,7 +61,7 @@ static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t operation, const struct 
 	    {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_GELU},
 	    {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_BIAS}};
 	const cublasLtEpilogue_t epilogue = epilogues[s->biased][s->gelu];
-	const cudaDataType_t type = CUDA_R_32F;
+	const cudaDataType_t type = types[s->result].type;
 	const cublasStatus_t status = cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
 								     &epilogue, sizeof(epilogue));
 	if (status || !s->biased)
@@ -206,12 +206,14 @@ static uint64_t alignment_of(const char *address)
 }
 
 /* A bias has the type of y, and y f32 or that of the operands. Products of vectors take none, which PyTorch
- * leaves out, too. GELU alone would do with other types, but comes with a bias. */
+ * leaves out, too. */
 bool smalti_cuda_makes(const struct smalti_device_product *product)
 {
-	if (product->bias || product->gelu)
-		return product->result == SMALTI_F32 && product->in > 1 && product->out > 1;
-	return product->result == SMALTI_F32 || product->result == product->dtype;
+	const bool finishes = product->bias || product->gelu;
+	if (product->bias && product->bias_dtype != product->result)
+		return false;
+	return (product->result == SMALTI_F32 || product->result == product->dtype) &&
+	       (!finishes || (product->in > 1 && product->out > 1));
 }
 
 int smalti_cuda_product(struct smalti_device *device, const struct smalti_device_product *p,
@@ -220,7 +222,7 @@ int smalti_cuda_product(struct smalti_device *device, const struct smalti_device
 {
 	struct smalti_cuda_device *cuda = (struct smalti_cuda_device *)device;
 	const char *x_at = address(x, p->x_first, p->dtype), *w_at = address(w, p->w_first, p->dtype);
-	const char *bias = p->bias ? address(p->bias, p->bias_first, SMALTI_F32) : NULL;
+	const char *bias = p->bias ? address(p->bias, p->bias_first, p->bias_dtype) : NULL;
 	char *y_at = address(y, p->y_first, p->result);
 	const struct shape shape = {.rows = p->rows,
 				    .in = p->in,
@@ -240,7 +242,8 @@ int smalti_cuda_product(struct smalti_device *device, const struct smalti_device
 				    .y_step = p->y_step,
 				    .x_alignment = alignment_of(x_at),
 				    .w_alignment = alignment_of(w_at),
-				    .y_alignment = alignment_of(y_at)};
+				    .y_alignment = alignment_of(y_at),
+				    .bias_alignment = bias ? alignment_of(bias) : 0};
 	const float one = 1, kept = p->adds ? 1 : 0;
 	const struct smalti_cuda_product *product = find(cuda, &shape, bias, error);
 	void *workspace = product ? smalti_cuda_workspace(cuda, error) : NULL;

@@ -59,10 +59,11 @@ struct smalti_device_product {
 	int64_t count, x_step, w_step, y_step;
 	bool adds, gelu;         /* not both */
 	enum smalti_dtype dtype; /* of x and w: one that smalti_device_operands() tells */
-	/* Else than f32 without a bias or GELU only if smalti_device_makes(). */
+	/* Else than f32 without a bias or GELU only if smalti_device_makes(): by these and the dtypes. */
 	enum smalti_dtype result;                /* of y */
-	const struct smalti_device_memory *bias; /* f32; NULL: none */
+	const struct smalti_device_memory *bias; /* NULL: none */
 	int64_t bias_first;
+	enum smalti_dtype bias_dtype;
 };
 bool smalti_device_makes(const struct smalti_device *device, const struct smalti_device_product *product);
 int smalti_device_product(struct smalti_device *device, const struct smalti_device_product *product,

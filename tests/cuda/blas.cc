@@ -102,7 +102,7 @@ struct preference {
 /* What a heuristic says, in the room that cublasLtMatmulAlgo_t has. */
 struct choice {
 	uint64_t shape, workspace;
-	uint32_t alignment[4];
+	uint32_t alignment[4], bias_alignment;
 };
 static_assert(sizeof(choice) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -146,6 +146,13 @@ bool fits(const description &d, const layout &of_a, const layout &of_b, const la
 	return strides && a.rows == b.rows && a.columns == r.rows && b.columns == r.columns &&
 	       c.rows == r.rows && c.columns == r.columns && a.count == b.count && a.count == c.count &&
 	       a.count == r.count;
+}
+
+/* Returns what the address of the bias is a multiple of: a choice is for one that has it, too. */
+uint32_t bias_alignment(const description &d)
+{
+	const uint64_t bits = reinterpret_cast<uintptr_t>(d.bias) | 256;
+	return has_bias(d) ? static_cast<uint32_t>(bits & -bits) : 1;
 }
 
 uint64_t shape_of(const description &d, const layout *const layouts[4])
@@ -394,7 +401,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 {
 	const layout *const layouts[] = {&layout_of(a), &layout_of(b), &layout_of(c), &layout_of(r)};
 	const preference &limits = *reinterpret_cast<preference *>(p);
-	choice choice = {shape_of(of(d), layouts), limits.workspace / 2, {}};
+	choice choice = {shape_of(of(d), layouts), limits.workspace / 2, {}, bias_alignment(of(d))};
 	*found = 0;
 	if (wanted < 1 || !fits(of(d), *layouts[0], *layouts[1], *layouts[2], *layouts[3]))
 		return CUBLAS_STATUS_INVALID_VALUE;
@@ -410,8 +417,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-static void check_choice(const cublasLtMatmulAlgo_t *algorithm, uint64_t shape, const void *const at[4],
-			 size_t workspace)
+static void check_choice(const cublasLtMatmulAlgo_t *algorithm, const description &d, uint64_t shape,
+			 const void *const at[4], size_t workspace)
 {
 	choice choice;
 	memcpy(&choice, algorithm, sizeof(choice));
@@ -424,6 +431,9 @@ static void check_choice(const cublasLtMatmulAlgo_t *algorithm, uint64_t shape, 
 		if (reinterpret_cast<uintptr_t>(at[i]) % choice.alignment[i] != 0)
 			standin_refuse("matrix %c of a product is at %p, no multiple of %u", 'A' + i, at[i],
 				       choice.alignment[i]);
+	if (bias_alignment(d) < choice.bias_alignment)
+		standin_refuse("the bias of a product is at %p, no multiple of %u", d.bias,
+			       choice.bias_alignment);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void *alpha, const void *a_at,
@@ -440,7 +450,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const vo
 		return CUBLAS_STATUS_EXECUTION_FAILED;
 	if (!stream || !algorithm)
 		standin_refuse("a product without a stream, or without an algorithm");
-	check_choice(algorithm, shape_of(of(d), layouts), at, workspace_bytes);
+	check_choice(algorithm, of(d), shape_of(of(d), layouts), at, workspace_bytes);
 	if (workspace_bytes)
 		standin_at(workspace, stream->device, workspace_bytes, "a product's workspace");
 	if (c_at == r_at && memcmp(layouts[2], layouts[3], sizeof(layout)) != 0)
