@@ -64,10 +64,9 @@ static int finish(struct smalti_device *device, const struct matmul_arguments *a
 		  const struct smalti_device_memory *bias, const struct smalti_device_memory *gate,
 		  const struct smalti_device_memory *y, struct smalti_error *error)
 {
-	const struct smalti_device_memory *const buffers[] = {target->z, bias, gate, y};
 	if (target->z == y)
 		return 0;
-	return smalti_device_elements(device, "epilogue", (a->rows * a->out + 3) / 4, buffers, a, error);
+	return smalti_device_epilogue(device, a, target->z, bias, gate, y, error);
 }
 
 int smalti_device_matmul(struct smalti_device *device, const struct matmul_memories *data,
