@@ -32,9 +32,20 @@ int smalti_device_groupnorm(struct smalti_device *device, const struct groupnorm
 	const struct smalti_device_memory *coefficients =
 	    make_coefficients(device, &of, data->moments, data->gamma, data->beta, error);
 	const struct smalti_device_memory *const buffers[] = {data->x, coefficients, data->y};
-	return coefficients ? smalti_device_elements(device, "groupnorm_apply", a->pixels * a->channels,
-						     buffers, a, error)
-			    : -1;
+	if (!coefficients)
+		return -1;
+	return smalti_device_values(device, "groupnorm_apply",
+				    SMALTI_DEVICE_FORM("groupnorm_apply", a->dtype), a->pixels, a->channels,
+				    buffers, a, error);
+}
+
+/* Returns the kernel for groups of 4·2^shift channels and sets the shift, or returns the general one. */
+static const char *moments_kernel(struct moments_arguments *a)
+{
+	const int64_t fours = a->channels / a->groups / 4;
+	while (1 << a->shift < fours && 1 << a->shift < SMALTI_DEVICE_THREADS)
+		a->shift++;
+	return a->channels == (4 * a->groups) << a->shift ? "band_moments_fours" : "band_moments";
 }
 
 /* Groups are few: to have all of the device at work their pixels are summed in parts. */
@@ -43,19 +54,22 @@ static int sum_moments(struct smalti_device *device, const struct edges_argument
 		       struct smalti_error *error)
 {
 	enum { PART = 1 << 14, MOST_PARTS = 64 }; /* elements of a group in a part, about */
-	struct moments_arguments counted = {a->rows * a->width, a->channels, a->groups, 1};
-	const int64_t parts = counted.pixels * (a->channels / a->groups) / PART;
+	const int64_t pixels = a->rows * a->width, parts = pixels * (a->channels / a->groups) / PART;
+	struct moments_arguments counted = {.pixels = pixels,
+					    .channels = a->channels,
+					    .groups = a->groups,
+					    .parts = smalti_min(smalti_max(parts, 1), MOST_PARTS)};
+	const char *kernel = moments_kernel(&counted);
 	const struct smalti_device_memory *const whole[] = {x, moments};
-	if (parts <= 1)
-		return smalti_device_groups(device, "band_moments", a->groups, whole, &counted, error);
-	counted.parts = smalti_min(parts, MOST_PARTS);
+	counted.step = (pixels + counted.parts - 1) / counted.parts;
+	if (counted.parts == 1)
+		return smalti_device_groups(device, kernel, a->groups, whole, &counted, error);
 	const struct smalti_device_memory *summed = smalti_device_take(
 	    device, counted.parts * a->groups * (int64_t)sizeof(struct smalti_moments), error);
 	const struct smalti_device_memory *const split[] = {x, summed}, *const joined[] = {summed, moments};
 	if (!summed)
 		return -1;
-	int status =
-	    smalti_device_groups(device, "band_moments", counted.parts * a->groups, split, &counted, error);
+	int status = smalti_device_groups(device, kernel, counted.parts * a->groups, split, &counted, error);
 	if (status == 0)
 		status = smalti_device_elements(device, "join_moments", a->groups, joined, &counted, error);
 	smalti_device_give(device, summed);
@@ -125,12 +139,14 @@ static const struct smalti_device_memory *take_rows(struct smalti_device *device
 	const int64_t before = a->stride == 2 ? 0 : 1;
 	const struct conv_patches_arguments taken = {*a, first_row * a->stride - before,
 						     rows * a->stride + 1 + before, dtype};
-	const int64_t count = taken.rows * band->width * a->stride * a->in;
+	const int64_t pixels = taken.rows * band->width * a->stride;
 	const struct smalti_device_memory *memory =
-	    smalti_device_scratch(device, slot, count * smalti_dtype_bytes(dtype), error);
+	    smalti_device_scratch(device, slot, pixels * a->in * smalti_dtype_bytes(dtype), error);
 	const struct smalti_device_memory *const buffers[] = {data->x, data->above, data->below,
 							      band->coefficients, memory};
-	if (!memory || smalti_device_elements(device, "conv_rows", count, buffers, &taken, error) < 0)
+	const char *eights = a->compute == dtype ? SMALTI_DEVICE_FORM("conv_rows", dtype) : NULL;
+	if (!memory ||
+	    smalti_device_values(device, "conv_rows", eights, pixels, a->in, buffers, &taken, error) < 0)
 		return NULL;
 	return memory;
 }
@@ -140,11 +156,9 @@ static int convolve_rows(struct smalti_device *device, const struct conv_memorie
 			 const struct conv_arguments *a, const struct band *band, int64_t first_row,
 			 int64_t rows, struct smalti_error *error)
 {
-	enum { TOGETHER = 8 };
 	const struct smalti_device_convolution c = describe(a, band, rows);
 	const struct add_map_arguments adding = {rows * band->width * a->out, a->out,
 						 first_row * band->width * a->out, c.dtype, a->residual};
-	const bool chunks = c.dtype == SMALTI_BF16 && a->out % TOGETHER == 0;
 	const struct smalti_device_memory *x = take_rows(device, data, a, band, SMALTI_DEVICE_X, first_row,
 							 rows, error),
 					  *map = smalti_device_scratch(
@@ -153,8 +167,8 @@ static int convolve_rows(struct smalti_device *device, const struct conv_memorie
 	const struct smalti_device_memory *const buffers[] = {map, data->bias, data->y};
 	if (!x || !map || smalti_device_convolve(device, &c, x, band->weight.memory, map, error) < 0)
 		return -1;
-	return smalti_device_elements(device, chunks ? "add_map_chunks" : "add_map",
-				      adding.count / (chunks ? TOGETHER : 1), buffers, &adding, error);
+	return smalti_device_values(device, "add_map", c.dtype == SMALTI_BF16 ? "add_map_bf16" : NULL,
+				    rows * band->width, a->out, buffers, &adding, error);
 }
 
 /* patches [rows, width, 3, 3, in]: copied of rows whose elements are made once, if they are whole chunks. */
@@ -243,9 +257,8 @@ int smalti_device_conv(struct smalti_device *device, const struct conv_memories 
 	}
 	const struct add_row_arguments adding = {band.rows * band.width, a->out};
 	const struct edges_arguments edges = {band.rows, band.width, a->out, a->y_groups};
-	const struct smalti_device_memory *const buffers[] = {data->bias, data->y};
-	if (!whole &&
-	    smalti_device_elements(device, "add_row", adding.rows * adding.dim, buffers, &adding, error) < 0)
+	const struct add_row_memories added = {data->bias, data->y};
+	if (!whole && smalti_device_add_row(device, &added, &adding, error) < 0)
 		return -1;
 	return leave_edges(device, &edges, data->y, data->top, data->bottom, data->y_moments, error);
 }

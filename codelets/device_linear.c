@@ -20,13 +20,12 @@ static void set_bias(struct smalti_device_product *product, const struct matmul_
 	product->bias_first = rounded ? smalti_bias_rounded(a->out) / smalti_dtype_bytes(a->compute) : 0;
 }
 
-enum { CHUNK = 8 }; /* values in bf16 that a kernel takes at a time */
-
-/* Tells whether a kernel adds z to y that is bf16 and has its bias, which is half of the bytes of f32. In f16
+/* Tells whether z may be bf16 with its bias, half of the bytes of f32, for a kernel that adds it to y. In f16
  * a sum may be too large. */
 static bool can_add_gated(const struct matmul_arguments *a)
 {
-	return a->epilogue == SMALTI_EPILOGUE_GATE_ADD && a->compute == SMALTI_BF16 && a->out % CHUNK == 0;
+	return a->epilogue == SMALTI_EPILOGUE_GATE_ADD && a->compute == SMALTI_BF16 &&
+	       a->out % SMALTI_EIGHT == 0;
 }
 
 /* Has the product make z, in scratch. */
@@ -96,13 +95,13 @@ static int finish(struct smalti_device *device, const struct matmul_arguments *a
 		  const struct smalti_device_memory *bias, const struct smalti_device_memory *gate,
 		  const struct smalti_device_memory *y, struct smalti_error *error)
 {
-	const struct smalti_device_memory *const buffers[] = {target->z, bias, gate, y};
 	const struct smalti_device_memory *const gated[] = {target->z, gate, y};
 	if (target->z == y)
 		return 0;
 	if (target->product.result == SMALTI_BF16)
-		return smalti_device_elements(device, "add_gated", a->rows * a->out / CHUNK, gated, a, error);
-	return smalti_device_elements(device, "epilogue", (a->rows * a->out + 3) / 4, buffers, a, error);
+		return smalti_device_elements(device, "add_gated_eights", a->rows * a->out / SMALTI_EIGHT,
+					      gated, a, error);
+	return smalti_device_epilogue(device, a, target->z, bias, gate, y, error);
 }
 
 int smalti_device_matmul(struct smalti_device *device, const struct matmul_memories *data,

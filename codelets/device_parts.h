@@ -30,6 +30,29 @@ enum smalti_device_slot {
 	smalti_device_launch(device, &(const struct smalti_launch){kernel, (groups), SMALTI_DEVICE_THREADS}, \
 			     buffers, SMALTI_DEVICE_COUNT(buffers), arguments, sizeof(*(arguments)), error)
 
+/* Values that a thread takes together where rows are multiples of so many. */
+enum { SMALTI_EIGHT = 8 };
+
+/* The kernel that a name and a dtype make. */
+#define SMALTI_DEVICE_FORM(name, dtype)                                                                      \
+	((const char *const[]){                                                                              \
+	    [SMALTI_F32] = name "_f32", [SMALTI_F16] = name "_f16", [SMALTI_BF16] = name "_bf16"}[dtype])
+
+/* Kernels that do the same to rows of `columns` values, in memory without gaps. */
+struct smalti_device_kernels {
+	const char *general; /* with a thread for each value */
+	const char *eights;  /* with one for each eight values; NULL: there is none */
+	int64_t rows, columns;
+};
+/* Runs that in eights, if rows are such, which it counts in 32 bits, else the general one. */
+int smalti_device_launch_values(struct smalti_device *device, const struct smalti_device_kernels *kernels,
+				const struct smalti_device_memory *const *buffers, int count,
+				const void *arguments, size_t argument_bytes, struct smalti_error *error);
+#define smalti_device_values(device, general, eights, rows, columns, buffers, arguments, error)              \
+	smalti_device_launch_values(                                                                         \
+	    device, &(const struct smalti_device_kernels){general, eights, rows, columns}, buffers,          \
+	    SMALTI_DEVICE_COUNT(buffers), arguments, sizeof(*(arguments)), error)
+
 /* A matrix, of which element (row, column) is first + row·stride + column. */
 struct smalti_device_matrix {
 	const struct smalti_device_memory *memory;
@@ -42,6 +65,12 @@ struct smalti_device_matrix {
 int smalti_device_operand(struct smalti_device *device, enum smalti_device_slot slot,
 			  const struct smalti_device_memory *x, const struct operand_arguments *a,
 			  struct smalti_device_matrix *matrix, struct smalti_error *error);
+
+/* Makes y of a product z in f32, with the bias and what follows it. */
+int smalti_device_epilogue(struct smalti_device *device, const struct matmul_arguments *a,
+			   const struct smalti_device_memory *z, const struct smalti_device_memory *bias,
+			   const struct smalti_device_memory *gate, const struct smalti_device_memory *y,
+			   struct smalti_error *error);
 
 /* What the kernel takes, in its order. */
 struct smalti_attend_buffers {

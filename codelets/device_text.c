@@ -206,8 +206,10 @@ int smalti_device_gated_gelu(struct smalti_device *device, const struct gated_ge
 	const struct smalti_device_memory *z =
 	    gate ? project(device, a, &x, data->weight, a->dtype[1], SMALTI_DEVICE_PRODUCT, error) : NULL;
 	const struct smalti_device_memory *const buffers[] = {gate, z, data->y};
-	return z ? smalti_device_elements(device, "gelu_multiply", a->rows * a->columns, buffers, a, error)
-		 : -1;
+	if (!z)
+		return -1;
+	return smalti_device_values(device, "gelu_multiply", SMALTI_DEVICE_FORM("gelu_multiply", a->result),
+				    1, a->rows * a->columns, buffers, a, error);
 }
 
 int smalti_device_sum_shards(struct smalti_device *device, const struct sum_shards_memories *data,

@@ -23,5 +23,6 @@ libcore_la_SOURCES += \
 	codelets/device_linear.c \
 	codelets/device_parts.c codelets/device_parts.h \
 	codelets/device_retrieve.c \
+	codelets/device_rows.c \
 	codelets/device_text.c \
 	codelets/device_update.c

@@ -114,7 +114,9 @@ dist_check_SCRIPTS += tests/isa.sh
 dist_check_SCRIPTS += tests/topology.sh
 dist_check_SCRIPTS += tests/account.sh
 dist_check_SCRIPTS += tests/bench.sh
-dist_check_SCRIPTS += tests/cuda.sh tests/cuda_repeats.sh
+dist_check_SCRIPTS += tests/cuda.sh
+dist_check_SCRIPTS += tests/cuda_repeats.sh
+dist_check_SCRIPTS += tests/cuda_vectors.sh
 dist_check_SCRIPTS += tests/decode.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
 dist_check_SCRIPTS += tests/encode.sh
@@ -223,6 +225,7 @@ AM_TESTS_ENVIRONMENT = \
 	SMALTI_MODELS='$(abs_top_srcdir)/models'; export SMALTI_MODELS; \
 	STARPU_HOME='$(abs_top_builddir)/tests'; export STARPU_HOME; \
 	HWLOC_COMPONENTS=-pci; export HWLOC_COMPONENTS; \
+	NVCC='$(NVCC)'; export NVCC; \
 	: $${POCL_CACHE_DIR:='$(abs_top_builddir)/tests/.pocl'}; export POCL_CACHE_DIR; \
 	LSAN_OPTIONS='suppressions=$(abs_top_srcdir)/tests/lsan.supp:print_suppressions=0:intercept_tls_get_addr=0'; export LSAN_OPTIONS;
 

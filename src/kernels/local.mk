@@ -83,6 +83,7 @@ device_kernels = \
 	src/kernels/device/conditioning.cl \
 	src/kernels/device/conv.cl \
 	src/kernels/device/dialect.h \
+	src/kernels/device/eights.h \
 	src/kernels/device/elementwise.cl \
 	src/kernels/device/layout.cl \
 	src/kernels/device/linear.cl \
@@ -90,6 +91,7 @@ device_kernels = \
 	src/kernels/device/parts.h \
 	src/kernels/device/retrieve.cl \
 	src/kernels/device/sampler.cl \
+	src/kernels/device/sums.h \
 	src/kernels/device/text.cl \
 	src/kernels/device/update.cl \
 	src/kernels/device/warp.h

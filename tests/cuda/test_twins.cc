@@ -92,7 +92,7 @@ static void without_barriers(void)
 		CHECK(fabsf(to[i] - from[i] / (1 + expf(-from[i]))) < 1e-6f, "silu");
 }
 
-static void with_barriers(void)
+static void normalise(const char *kernel, unsigned threads)
 {
 	const int rows = 3, dim = 1152;
 	std::vector<float> x(rows * dim), modulation(2 * dim), y(rows * dim, NAN);
@@ -106,7 +106,7 @@ static void with_barriers(void)
 	test_fill(modulation.data(), 2 * dim, 0.3, 1);
 	float *from = x.data(), *factors = modulation.data();
 	float *to = y.data();
-	run("ln_modulate", rows, 128, {&from, &factors, &to, &arguments});
+	run(kernel, rows, threads, {&from, &factors, &to, &arguments});
 	for (int row = 0; row < rows; row++) {
 		const float *in = from + row * dim;
 		double mean = 0, squares = 0;
@@ -117,9 +117,21 @@ static void with_barriers(void)
 		for (int i = 0; i < dim; i++) {
 			const double norm = ((double)in[i] - mean) / sqrt(squares + 1e-6);
 			const double expected = norm * (1 + (double)factors[i]) + (double)factors[dim + i];
-			CHECK(fabs((double)to[row * dim + i] - expected) < 1e-5, "ln_modulate");
+			CHECK(fabs((double)to[row * dim + i] - expected) < 1e-5, kernel);
 		}
 	}
+}
+
+static void with_barriers(void)
+{
+	normalise("ln_modulate", 128);
+}
+
+/* 144 eights: one, or one or two, for each thread. */
+static void with_shuffles(void)
+{
+	normalise("ln_modulate_f32", 160);
+	normalise("ln_modulate_f32", 96);
 }
 
 static const struct test tests[] = {
@@ -127,6 +139,7 @@ static const struct test tests[] = {
     {"a missed barrier", missed_barrier},
     {"a kernel without barriers", without_barriers},
     {"a kernel with barriers", with_barriers},
+    {"a kernel with shuffles", with_shuffles},
 };
 
 int main(void)

@@ -63,12 +63,12 @@ static inline uint two_of(enum smalti_dtype dtype, float first, float second)
 	return smalti_f32_to_f16(first) | (uint)smalti_f32_to_f16(second) << 16;
 }
 
-static inline float of_other_lane(float value, int mask)
+template <typename T> static inline T of_other_lane(T value, int mask)
 {
-	static float rooms[ROOMS];
+	static T rooms[ROOMS];
 	rooms[THREAD] = value;
 	standin_barrier();
-	const float other = rooms[THREAD ^ mask];
+	const T other = rooms[THREAD ^ mask];
 	standin_barrier();
 	return other;
 }

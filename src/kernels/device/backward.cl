@@ -46,6 +46,24 @@ KERNEL(gated_sum)(GLOBAL const float *x, GLOBAL const float *z, GLOBAL const flo
 	y[INDEX] = fma(gate, z[INDEX], x[INDEX]);
 }
 
+/* Does the same in eights, of which a thread has one. */
+KERNEL(gated_sum_eights)(GLOBAL const float *x, GLOBAL const float *z, GLOBAL const float *modulation,
+			 GLOBAL float *y, struct gated_sum_arguments a)
+{
+	const uint i = (uint)INDEX, eights = (uint)a.dim / 8;
+	float values[8], sums[8], factors[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+	if (INDEX >= a.rows * eights)
+		return;
+	load_eight(x, SMALTI_F32, i, sums);
+	load_eight(z, SMALTI_F32, i, values);
+	if (modulation)
+		load_eight(modulation, SMALTI_F32, a.gate_row * eights + i % eights, factors);
+	UNROLL
+	for (int j = 0; j < 8; j++)
+		sums[j] = fma(factors[j], values[j], sums[j]);
+	store_eight(y, SMALTI_F32, i, sums);
+}
+
 /* Sums over rows: a group has SUM_COLUMNS columns, and SUM_LANES threads share each, of which one has every
  * SUM_LANES-th row. */
 enum { SUM_COLUMNS = 32, SUM_LANES = 8 };

@@ -28,12 +28,20 @@ typedef long int64_t;
 #define BITS_OF_FLOAT(value)           as_uint(value)
 #define LOAD_F16(x, i)                 vload_half((size_t)(i), (GLOBAL const half *)(x))
 #define STORE_F16(y, i, value)         vstore_half_rte(value, (size_t)(i), (GLOBAL half *)(y))
-static inline float ROUND_F16(float value)
+/* The bits of a value in f16: not every device has variables of that type. @{ */
+static inline ushort f16_of(float value)
 {
-	ushort bits; /* not every device has variables of type half */
+	ushort bits;
 	vstore_half_rte(value, 0, (half *)&bits);
+	return bits;
+}
+
+static inline float float_of_f16(ushort bits)
+{
 	return vload_half(0, (const half *)&bits);
 }
+/* @} */
+#define ROUND_F16(value) float_of_f16(f16_of(value))
 #else
 #include <cuda_fp16.h>
 #include <stdint.h>
@@ -58,6 +66,7 @@ typedef unsigned int uint;
 #define LOAD_F16(x, i)                 __half2float(((const __half *)(x))[i])
 #define STORE_F16(y, i, value)         (((__half *)(y))[i] = __float2half_rn(value))
 #define ROUND_F16(value)               __half2float(__float2half_rn(value))
+#define float_of_f16(bits)             __half2float(__ushort_as_half(bits))
 #endif
 
 /* Up to SMALTI_MANY buffers of one kind: the parameters of a kernel, and what an array of them begins with.
@@ -97,10 +106,16 @@ DEVICE float load_element(GLOBAL const void *x, enum smalti_dtype dtype, int64_t
 /* Nearest even; NaN stays NaN. */
 DEVICE ushort bf16_of(float value)
 {
+#ifdef __CUDACC__
+	ushort rounded;
+	asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+	return rounded;
+#else
 	const uint bits = BITS_OF_FLOAT(value);
 	if ((bits & 0x7fffffffu) > 0x7f800000u)
 		return (ushort)(bits >> 16 | 0x40);
 	return (ushort)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+#endif
 }
 
 /* What is left of a value in `dtype`. */
@@ -121,25 +136,6 @@ DEVICE void store_element(GLOBAL void *y, enum smalti_dtype dtype, int64_t i, fl
 		STORE_F16(y, i, value);
 }
 
-/* The sum over the group's threads, the same for all of them; `room` has a place for each. Their number is a
- * power of two. Every order of addition is fixed by it. */
-#define DEFINE_GROUP_SUM(name, type)                                                                         \
-	DEVICE type name(type value, LOCAL type *room)                                                       \
-	{                                                                                                    \
-		room[THREAD] = value;                                                                        \
-		BARRIER();                                                                                   \
-		for (int half_of = THREADS / 2; half_of > 0; half_of /= 2) {                                 \
-			if (THREAD < half_of)                                                                \
-				room[THREAD] += room[THREAD + half_of];                                      \
-			BARRIER();                                                                           \
-		}                                                                                            \
-		const type sum = room[0];                                                                    \
-		BARRIER(); /* room may be used again */                                                      \
-		return sum;                                                                                  \
-	}
-DEFINE_GROUP_SUM(group_sum, float)
-DEFINE_GROUP_SUM(group_sum_double, double)
-
 DEVICE int64_t smaller(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
@@ -152,8 +148,8 @@ DEVICE float silu_of(float x)
 	return x / (1.f + exp(-x));
 }
 
-/* docs/reference.md 3.6 */
+/* docs/reference.md 3.6: (1 + tanh(u)) / 2 is the logistic function of 2u. */
 DEVICE float gelu_of(float x)
 {
-	return 0.5f * x * (1.f + tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
+	return x / (1.f + exp(-1.5957691216f * (x + 0.044715f * x * x * x)));
 }

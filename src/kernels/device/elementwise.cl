@@ -18,6 +18,21 @@ KERNEL(add_row)(GLOBAL const float *row, GLOBAL float *y, struct add_row_argumen
 		y[i] += row[i % a.dim];
 }
 
+/* Does the same in eights, of which a thread has one. */
+KERNEL(add_row_eights)(GLOBAL const float *row, GLOBAL float *y, struct add_row_arguments a)
+{
+	const uint i = (uint)INDEX, eights = (uint)a.dim / 8;
+	float values[8], sums[8];
+	if (INDEX >= a.rows * eights)
+		return;
+	load_eight(y, SMALTI_F32, i, sums);
+	load_eight(row, SMALTI_F32, i % eights, values);
+	UNROLL
+	for (int j = 0; j < 8; j++)
+		sums[j] += values[j];
+	store_eight(y, SMALTI_F32, i, sums);
+}
+
 /* y [rows, dim] = table [rows, dim] + rows of embedding [*, dim]. */
 KERNEL(modulation)(GLOBAL const float *table, GLOBAL const float *embedding, GLOBAL float *y,
 		   struct modulation_arguments a)
@@ -25,12 +40,6 @@ KERNEL(modulation)(GLOBAL const float *table, GLOBAL const float *embedding, GLO
 	const int64_t row = INDEX / a.dim, column = INDEX % a.dim;
 	if (row < a.rows)
 		y[INDEX] = table[INDEX] + embedding[(a.step * a.period + row % a.period) * a.dim + column];
-}
-
-KERNEL(convert)(GLOBAL const void *x, GLOBAL void *y, struct convert_arguments a)
-{
-	if (INDEX < a.count)
-		store_element(y, a.to, INDEX, load_element(x, a.from, INDEX));
 }
 
 /* Word `word` of y [bytes] = x [bytes], which may end in the middle of it. */
@@ -88,3 +97,24 @@ KERNEL(operand)(GLOBAL const void *x, GLOBAL void *y, struct operand_arguments a
 		    y, a.result, INDEX,
 		    rounded_to(a.compute, load_element(x, a.dtype, a.first + row * a.stride + column)));
 }
+
+/* Does the same in eights, of which a thread has one; `compute` is `result`. */
+DEVICE void take_eight(enum smalti_dtype dtype, GLOBAL const void *x, GLOBAL void *y,
+		       const struct operand_arguments *a)
+{
+	const uint i = (uint)INDEX, eights = (uint)a->columns / 8, row = i / eights;
+	float values[8];
+	if (INDEX >= a->rows * eights)
+		return;
+	load_eight(x, a->dtype, a->first / 8 + row * (a->stride / 8) + (i - row * eights), values);
+	store_eight(y, dtype, i, values);
+}
+
+#define OPERAND(dtype)                                                                                       \
+	(GLOBAL const void *x, GLOBAL void *y, struct operand_arguments a)                                   \
+	{                                                                                                    \
+		take_eight(dtype, x, y, &a);                                                                 \
+	}
+KERNEL(operand_f32) OPERAND(SMALTI_F32)
+KERNEL(operand_f16) OPERAND(SMALTI_F16)
+KERNEL(operand_bf16) OPERAND(SMALTI_BF16)

@@ -2,61 +2,94 @@
  *
  * What follows a matrix product. */
 
-/* Element i of y, of that column, from z's. */
-DEVICE float finished(float value, int64_t i, int64_t column, GLOBAL const float *bias, GLOBAL const float *gate,
-		      GLOBAL const void *y, const struct matmul_arguments *a)
+/* Returns y's element, from z's with the bias and from what y's was. */
+DEVICE float finished(enum smalti_epilogue epilogue, float z, float gate, float y)
 {
-	value += bias ? bias[column] : 0.f;
-	if (a->epilogue == SMALTI_EPILOGUE_GELU)
-		value = gelu_of(value);
-	else if (a->epilogue == SMALTI_EPILOGUE_SILU)
-		value = silu_of(value);
-	else if (a->epilogue == SMALTI_EPILOGUE_GATE_ADD)
-		value *= gate[a->gate_row * a->out + column];
-	if (a->epilogue == SMALTI_EPILOGUE_ADD || a->epilogue == SMALTI_EPILOGUE_GATE_ADD)
-		value += load_element(y, a->result, i);
-	return value;
+	if (epilogue == SMALTI_EPILOGUE_GELU)
+		return gelu_of(z);
+	if (epilogue == SMALTI_EPILOGUE_SILU)
+		return silu_of(z);
+	if (epilogue == SMALTI_EPILOGUE_ADD)
+		return y + z;
+	return epilogue == SMALTI_EPILOGUE_GATE_ADD ? fma(gate, z, y) : z;
 }
 
-/* y [rows, out] += gate ⊙ z, where z is bf16 with its bias added and its rows are whole chunks of eight. A
- * thread for each chunk. */
-KERNEL(add_gated)(GLOBAL const struct chunk *z, GLOBAL const struct chunk *gate, GLOBAL struct chunk *y,
-		  struct matmul_arguments a)
+/* y [rows, out] += gate ⊙ z, where z is bf16 with its bias added and its rows are whole eights, of which a thread has
+ * one. */
+KERNEL(add_gated_eights)(GLOBAL const void *z, GLOBAL const float *gate, GLOBAL float *y, struct matmul_arguments a)
 {
-	const int64_t row = a.out / 8;
-	if (INDEX >= a.rows * row)
+	const uint i = (uint)INDEX, eights = (uint)a.out / 8;
+	float values[8], factors[8], sums[8];
+	if (INDEX >= a.rows * eights)
 		return;
-	const struct chunk values = z[INDEX];
+	load_eight(z, SMALTI_BF16, i, values);
+	load_eight(y, SMALTI_F32, i, sums);
+	load_eight(gate, SMALTI_F32, a.gate_row * eights + i % eights, factors);
 	UNROLL
-	for (int part = 0; part < 2; part++) {
-		const struct chunk factors = gate[2 * (a.gate_row * row + INDEX % row) + part];
-		struct chunk sums = y[2 * INDEX + part];
-		UNROLL
-		for (int i = 0; i < 4; i++) {
-			const uint pair = values.words[2 * part + i / 2];
-			const float value = FLOAT_OF_BITS(i % 2 ? pair & 0xffff0000u : pair << 16);
-			sums.words[i] = BITS_OF_FLOAT(FLOAT_OF_BITS(sums.words[i]) +
-						      value * FLOAT_OF_BITS(factors.words[i]));
-		}
-		y[2 * INDEX + part] = sums;
-	}
+	for (int j = 0; j < 8; j++)
+		sums[j] = fma(factors[j], values[j], sums[j]);
+	store_eight(y, SMALTI_F32, i, sums);
 }
 
-/* y [rows, out] from z = x·Wᵀ: see kernels/epilogue.h. A thread for each four elements. */
+/* Tells whether y is read. */
+DEVICE bool adds_to(enum smalti_epilogue epilogue)
+{
+	return epilogue == SMALTI_EPILOGUE_ADD || epilogue == SMALTI_EPILOGUE_GATE_ADD;
+}
+
+/* y [rows, out] from z = x·Wᵀ: see kernels/epilogue.h. A thread for each element. */
 KERNEL(epilogue)(GLOBAL const float *z, GLOBAL const float *bias, GLOBAL const float *gate, GLOBAL void *y,
 		 struct matmul_arguments a)
 {
-	const int64_t first = 4 * INDEX, count = a.rows * a.out;
-	int64_t column = first % a.out;
-	float values[4];
-	UNROLL
-	for (int i = 0; i < 4; i++)
-		values[i] = first + i < count ? z[first + i] : 0;
-	UNROLL
-	for (int i = 0; i < 4; i++) {
-		if (first + i < count)
-			store_element(y, a.result, first + i,
-				      finished(values[i], first + i, column, bias, gate, y, &a));
-		column = column + 1 < a.out ? column + 1 : 0;
-	}
+	const int64_t column = INDEX % a.out;
+	if (INDEX >= a.rows * a.out)
+		return;
+	const float value = bias ? z[INDEX] + bias[column] : z[INDEX];
+	const float by = a.epilogue == SMALTI_EPILOGUE_GATE_ADD ? gate[a.gate_row * a.out + column] : 1.f;
+	const float sum = adds_to(a.epilogue) ? load_element(y, a.result, INDEX) : 0.f;
+	store_element(y, a.result, INDEX, finished(a.epilogue, value, by, sum));
 }
+
+/* Does the same in eights, of which a thread has one. It loads all that it needs before it computes; `epilogue` is a
+ * constant. */
+DEVICE void finish_eight(enum smalti_dtype dtype, enum smalti_epilogue epilogue, GLOBAL const float *z,
+			 GLOBAL const float *bias, GLOBAL const float *gate, GLOBAL void *y,
+			 const struct matmul_arguments *a)
+{
+	const uint i = (uint)INDEX, eights = (uint)a->out / 8, column = i % eights;
+	float values[8], offsets[8] = {0}, factors[8] = {0}, sums[8] = {0};
+	if (INDEX >= a->rows * eights)
+		return;
+	load_eight(z, SMALTI_F32, i, values);
+	if (adds_to(epilogue))
+		load_eight(y, dtype, i, sums);
+	if (epilogue == SMALTI_EPILOGUE_GATE_ADD)
+		load_eight(gate, SMALTI_F32, a->gate_row * eights + column, factors);
+	if (bias)
+		load_eight(bias, SMALTI_F32, column, offsets);
+	UNROLL
+	for (int j = 0; j < 8; j++)
+		values[j] = finished(epilogue, values[j] + offsets[j], factors[j], sums[j]);
+	store_eight(y, dtype, i, values);
+}
+
+#define FINISH_BY(dtype, epilogue)                                                                           \
+	case epilogue:                                                                                       \
+		finish_eight(dtype, epilogue, z, bias, gate, y, &a);                                         \
+		break;
+#define EPILOGUE(dtype)                                                                                      \
+	(GLOBAL const float *z, GLOBAL const float *bias, GLOBAL const float *gate, GLOBAL void *y,          \
+	 struct matmul_arguments a)                                                                          \
+	{                                                                                                    \
+		switch (a.epilogue) {                                                                        \
+			FINISH_BY(dtype, SMALTI_EPILOGUE_GELU)                                               \
+			FINISH_BY(dtype, SMALTI_EPILOGUE_SILU)                                               \
+			FINISH_BY(dtype, SMALTI_EPILOGUE_ADD)                                                \
+			FINISH_BY(dtype, SMALTI_EPILOGUE_GATE_ADD)                                           \
+		default:                                                                                     \
+			finish_eight(dtype, SMALTI_EPILOGUE_NONE, z, bias, gate, y, &a);                     \
+		}                                                                                            \
+	}
+KERNEL(epilogue_f32) EPILOGUE(SMALTI_F32)
+KERNEL(epilogue_f16) EPILOGUE(SMALTI_F16)
+KERNEL(epilogue_bf16) EPILOGUE(SMALTI_BF16)

@@ -22,7 +22,7 @@ DEVICE struct smalti_normal normal_of(GLOBAL const float *x, int64_t dim, float 
 KERNEL(ln_modulate)(GLOBAL const float *x, GLOBAL const float *modulation, GLOBAL void *y,
 		    struct ln_modulate_arguments a)
 {
-	LOCAL_ARRAY(float, room, 128);
+	LOCAL_ARRAY(float, room, SMALTI_DEVICE_THREADS);
 	const int64_t first = GROUP * a.dim;
 	GLOBAL const float *shift = modulation + a.shift_row * a.dim,
 			   *scale = modulation + a.scale_row * a.dim;
@@ -32,11 +32,81 @@ KERNEL(ln_modulate)(GLOBAL const float *x, GLOBAL const float *modulation, GLOBA
 			      (x[first + i] - normal.mean) * normal.factor * (1.f + scale[i]) + shift[i]);
 }
 
+/* Loads the thread's part of a row, zeros beyond it, and returns its sum. */
+DEVICE float load_row(GLOBAL const float *x, int64_t first, int eights, float values[SMALTI_ROW_EIGHTS][8])
+{
+	float sum = 0;
+	UNROLL
+	for (int part = 0; part < SMALTI_ROW_EIGHTS; part++) {
+		const int at = part * THREADS + THREAD;
+		UNROLL
+		for (int i = 0; i < 8; i++)
+			values[part][i] = 0;
+		if (at < eights)
+			load_eight(x, SMALTI_F32, first + at, values[part]);
+		UNROLL
+		for (int i = 0; i < 8; i++)
+			sum += values[part][i];
+	}
+	return sum;
+}
+
+/* Subtracts the mean from the thread's part of a row and returns the sum of its squares. */
+DEVICE float centre_row(float mean, int eights, float values[SMALTI_ROW_EIGHTS][8])
+{
+	float squares = 0;
+	UNROLL
+	for (int part = 0; part < SMALTI_ROW_EIGHTS; part++)
+		UNROLL
+		for (int i = 0; i < 8; i++) {
+			values[part][i] -= mean;
+			squares += part * THREADS + THREAD < eights ? values[part][i] * values[part][i] : 0.f;
+		}
+	return squares;
+}
+
+/* Does the same to rows of at most SMALTI_ROW_EIGHTS · THREADS eights, which threads keep in registers. */
+DEVICE void modulate_eights(enum smalti_dtype dtype, GLOBAL const float *x, GLOBAL const float *modulation,
+			    GLOBAL void *y, const struct ln_modulate_arguments *a, LOCAL float *room,
+			    LOCAL float *more)
+{
+	const int eights = (int)(a->dim / 8);
+	const int64_t first = GROUP * eights;
+	float values[SMALTI_ROW_EIGHTS][8], factors[8], offsets[8];
+	const float mean = sum_once(load_row(x, first, eights, values), room) / (float)a->dim;
+	const float squares = sum_once(centre_row(mean, eights, values), more);
+	const float factor = 1.f / sqrt(squares / (float)a->dim + a->epsilon);
+	UNROLL
+	for (int part = 0; part < SMALTI_ROW_EIGHTS; part++) {
+		const int at = part * THREADS + THREAD;
+		if (at >= eights)
+			continue;
+		load_eight(modulation, SMALTI_F32, a->scale_row * eights + at, factors);
+		load_eight(modulation, SMALTI_F32, a->shift_row * eights + at, offsets);
+		UNROLL
+		for (int i = 0; i < 8; i++)
+			values[part][i] = values[part][i] * factor * (1.f + factors[i]) + offsets[i];
+		store_eight(y, dtype, first + at, values[part]);
+	}
+}
+
+#define LN_MODULATE(dtype)                                                                                   \
+	(GLOBAL const float *x, GLOBAL const float *modulation, GLOBAL void *y,                              \
+	 struct ln_modulate_arguments a)                                                                     \
+	{                                                                                                    \
+		LOCAL_ARRAY(float, room, SUM_ROOM(SMALTI_DEVICE_THREADS));                                   \
+		LOCAL_ARRAY(float, more, SUM_ROOM(SMALTI_DEVICE_THREADS));                                   \
+		modulate_eights(dtype, x, modulation, y, &a, room, more);                                    \
+	}
+KERNEL(ln_modulate_f32) LN_MODULATE(SMALTI_F32)
+KERNEL(ln_modulate_f16) LN_MODULATE(SMALTI_F16)
+KERNEL(ln_modulate_bf16) LN_MODULATE(SMALTI_BF16)
+
 /* y [rows, dim]; x is shards x[i] [*, columns[i]] side by side. A group per row. */
 KERNEL(rmsnorm)(MANY_PARAMETERS(const float, x), GLOBAL const float *weight, GLOBAL void *y,
 		struct rmsnorm_arguments a)
 {
-	LOCAL_ARRAY(float, room, 256);
+	LOCAL_ARRAY(float, room, SMALTI_DEVICE_THREADS);
 	GLOBAL const float *const shards[SMALTI_MANY] = MANY_VALUES(x);
 	const int64_t row = a.first_row + GROUP;
 	float squares = 0;
@@ -53,6 +123,68 @@ KERNEL(rmsnorm)(MANY_PARAMETERS(const float, x), GLOBAL const float *weight, GLO
 			store_element(y, a.dtype, GROUP * a.dim + column + i, value * weight[column + i]);
 		}
 }
+
+/* Loads the at-th eight of a row whose shards are whole eights. Which shard has it is found without an array,
+ * which would be in memory. */
+DEVICE void load_of_shards(GLOBAL const float *const shards[SMALTI_MANY], int64_t row, int at,
+			   const struct rmsnorm_arguments *a, float values[8])
+{
+	GLOBAL const float *shard = shards[0];
+	int64_t place = 0;
+	int left = at;
+	UNROLL
+	for (int i = 0; i < SMALTI_MANY; i++) {
+		const int eights = (int)(a->columns[i] / 8);
+		if (left >= 0 && left < eights) {
+			shard = shards[i];
+			place = row * eights + left;
+		}
+		left -= eights;
+	}
+	load_eight(shard, SMALTI_F32, place, values);
+}
+
+/* Does the same to rows of at most SMALTI_ROW_EIGHTS · THREADS eights, which threads keep in registers. */
+DEVICE void rms_eights(enum smalti_dtype dtype, GLOBAL const float *const shards[SMALTI_MANY],
+		       GLOBAL const float *weight, GLOBAL void *y, const struct rmsnorm_arguments *a,
+		       LOCAL float *room)
+{
+	const int eights = (int)(a->dim / 8);
+	float values[SMALTI_ROW_EIGHTS][8] = {{0}}, factors[8], squares = 0;
+	UNROLL
+	for (int part = 0; part < SMALTI_ROW_EIGHTS; part++) {
+		const int at = part * THREADS + THREAD;
+		if (at < eights)
+			load_of_shards(shards, a->first_row + GROUP, at, a, values[part]);
+		UNROLL
+		for (int i = 0; i < 8; i++)
+			squares += values[part][i] * values[part][i];
+	}
+	const float factor = 1.f / sqrt(sum_once(squares, room) / (float)a->dim + a->epsilon);
+	UNROLL
+	for (int part = 0; part < SMALTI_ROW_EIGHTS; part++) {
+		const int at = part * THREADS + THREAD;
+		if (at >= eights)
+			continue;
+		load_eight(weight, SMALTI_F32, at, factors);
+		UNROLL
+		for (int i = 0; i < 8; i++)
+			values[part][i] *= factor * factors[i];
+		store_eight(y, dtype, GROUP * eights + at, values[part]);
+	}
+}
+
+#define RMSNORM(dtype)                                                                                       \
+	(MANY_PARAMETERS(const float, x), GLOBAL const float *weight, GLOBAL void *y,                        \
+	 struct rmsnorm_arguments a)                                                                         \
+	{                                                                                                    \
+		LOCAL_ARRAY(float, room, SUM_ROOM(SMALTI_DEVICE_THREADS));                                   \
+		GLOBAL const float *const shards[SMALTI_MANY] = MANY_VALUES(x);                              \
+		rms_eights(dtype, shards, weight, y, &a, room);                                              \
+	}
+KERNEL(rmsnorm_f32) RMSNORM(SMALTI_F32)
+KERNEL(rmsnorm_f16) RMSNORM(SMALTI_F16)
+KERNEL(rmsnorm_bf16) RMSNORM(SMALTI_BF16)
 
 DEVICE struct smalti_moments merge(struct smalti_moments a, struct smalti_moments b)
 {
@@ -79,31 +211,80 @@ KERNEL(merge_moments)(MANY_PARAMETERS(const struct smalti_moments, part),
 	merged[INDEX] = sum;
 }
 
+/* A group of channels in one of so many parts of the pixels: its first element, how many pixels. */
+struct band_part {
+	int64_t first, pixels;
+};
+
+/* Returns what this group of threads sums. */
+DEVICE struct band_part part_of_group(const struct moments_arguments *a)
+{
+	const uint groups = (uint)a->groups, part = (uint)GROUP / groups, group = (uint)GROUP - part * groups;
+	const int64_t pixel = part * a->step, left = a->pixels - pixel;
+	struct band_part band;
+	band.first = pixel * a->channels + group * ((uint)a->channels / groups);
+	band.pixels = left > 0 ? smaller(left, a->step) : 0;
+	return band;
+}
+
+/* Writes the group's moments from the sums, over its threads, of deviations from `origin`. */
+DEVICE void leave_moments(GLOBAL struct smalti_moments *moments, double count, double origin, double sum,
+			  double squares)
+{
+	if (THREAD == 0) {
+		const double offset = count > 0 ? sum / count : 0;
+		moments[GROUP].count = count;
+		moments[GROUP].mean = origin + offset;
+		moments[GROUP].m2 = squares - sum * offset;
+	}
+}
+
 /* Of x [pixels, channels], moments [parts, groups] of as many parts of the pixels: the sums of deviations from the
  * group's first element, whose squares do not cancel when the mean is large. Each thread takes the same elements on
- * every run. */
+ * every run. PoCL 3.1 makes `room` static if it is used twice. */
 KERNEL(band_moments)(GLOBAL const float *x, GLOBAL struct smalti_moments *moments, struct moments_arguments a)
 {
 	LOCAL_ARRAY(double, room, SMALTI_DEVICE_THREADS);
-	LOCAL_ARRAY(double, more, SMALTI_DEVICE_THREADS); /* PoCL 3.1 makes `room` static if it is used twice */
-	const int64_t width = a.channels / a.groups, part = GROUP / a.groups;
-	const int64_t pixel = part * a.pixels / a.parts, pixels = (part + 1) * a.pixels / a.parts - pixel;
-	const int64_t first = pixel * a.channels + GROUP % a.groups * width, count = pixels * width;
-	const double origin = count > 0 ? x[first] : 0;
+	LOCAL_ARRAY(double, more, SMALTI_DEVICE_THREADS);
+	const struct band_part band = part_of_group(&a);
+	const int64_t width = a.channels / a.groups, count = band.pixels * width;
+	const double origin = count > 0 ? x[band.first] : 0;
 	double sum = 0, squares = 0;
 	for (int64_t i = THREAD; i < count; i += THREADS) {
-		const double deviation = x[i / width * a.channels + first + i % width] - origin;
+		const double deviation = x[i / width * a.channels + band.first + i % width] - origin;
 		sum += deviation;
 		squares += deviation * deviation;
 	}
 	sum = group_sum_double(sum, room);
 	squares = group_sum_double(squares, more);
-	if (THREAD == 0) {
-		const double offset = count > 0 ? sum / (double)count : 0;
-		moments[GROUP].count = (double)count;
-		moments[GROUP].mean = origin + offset;
-		moments[GROUP].m2 = squares - sum * offset;
+	leave_moments(moments, (double)count, origin, sum, squares);
+}
+
+/* Does the same where a group has 4·2^shift channels, at most 4·THREADS: a thread has four of them, in every
+ * (THREADS >> shift)-th pixel. */
+KERNEL(band_moments_fours)(GLOBAL const float *x, GLOBAL struct smalti_moments *moments,
+			   struct moments_arguments a)
+{
+	LOCAL_ARRAY(double, room, SUM_ROOM(SMALTI_DEVICE_THREADS));
+	LOCAL_ARRAY(double, more, SUM_ROOM(SMALTI_DEVICE_THREADS));
+	const struct band_part band = part_of_group(&a);
+	const int pixels = (int)band.pixels, step = THREADS >> a.shift;
+	const int64_t row = a.channels / 4, first = band.first / 4 + (THREAD & ((1 << a.shift) - 1));
+	const double origin = pixels > 0 ? x[band.first] : 0;
+	double sum = 0, squares = 0;
+	for (int pixel = THREAD >> a.shift; pixel < pixels; pixel += step) {
+		float values[4];
+		load_four(x, first + pixel * row, values);
+		UNROLL
+		for (int i = 0; i < 4; i++) {
+			const double deviation = values[i] - origin;
+			sum += deviation;
+			squares += deviation * deviation;
+		}
 	}
+	sum = sum_once_double(sum, room);
+	squares = sum_once_double(squares, more);
+	leave_moments(moments, (double)((int64_t)pixels << a.shift << 2), origin, sum, squares);
 }
 
 /* A thread for each group of channels takes the parts in order. */
@@ -140,3 +321,30 @@ KERNEL(groupnorm_apply)(GLOBAL const float *x, GLOBAL const float *coefficients,
 		store_element(y, a.dtype, INDEX,
 			      fma(coefficients[channel], x[INDEX], coefficients[a.channels + channel]));
 }
+
+/* Does the same in eights of channels, of which a thread has one. */
+DEVICE void apply_eight(enum smalti_dtype dtype, GLOBAL const float *x, GLOBAL const float *coefficients,
+			GLOBAL void *y, const struct groupnorm_arguments *a)
+{
+	const uint i = (uint)INDEX, eights = (uint)a->channels / 8, channel = i % eights;
+	float values[8], factors[8], offsets[8];
+	if (INDEX >= a->pixels * eights)
+		return;
+	load_eight(x, SMALTI_F32, i, values);
+	load_eight(coefficients, SMALTI_F32, channel, factors);
+	load_eight(coefficients, SMALTI_F32, eights + channel, offsets);
+	UNROLL
+	for (int j = 0; j < 8; j++)
+		values[j] = fma(factors[j], values[j], offsets[j]);
+	store_eight(y, dtype, i, values);
+}
+
+#define GROUPNORM_APPLY(dtype)                                                                               \
+	(GLOBAL const float *x, GLOBAL const float *coefficients, GLOBAL void *y,                            \
+	 struct groupnorm_arguments a)                                                                       \
+	{                                                                                                    \
+		apply_eight(dtype, x, coefficients, y, &a);                                                  \
+	}
+KERNEL(groupnorm_apply_f32) GROUPNORM_APPLY(SMALTI_F32)
+KERNEL(groupnorm_apply_f16) GROUPNORM_APPLY(SMALTI_F16)
+KERNEL(groupnorm_apply_bf16) GROUPNORM_APPLY(SMALTI_BF16)

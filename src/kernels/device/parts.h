@@ -6,6 +6,7 @@
 
 enum {
 	SMALTI_DEVICE_THREADS = 256, /* of a group, where nothing else is said */
+	SMALTI_ROW_EIGHTS = 2, /* of values that a thread has of a row that a group keeps in registers */
 	SMALTI_ATTEND_THREADS = 128,
 	SMALTI_ATTEND_QUERIES = 16,  /* of a group */
 	SMALTI_TENSOR_QUERIES = 64,  /* likewise, in f16 and bf16 */
@@ -65,7 +66,9 @@ struct copy_patches_arguments {
 };
 
 struct moments_arguments {
-	int64_t pixels, channels, groups, parts;
+	int64_t pixels, channels, groups;
+	int64_t parts, step; /* of so many pixels each, the last ones of fewer */
+	int shift;           /* where a group has 4·2^shift channels */
 };
 
 struct copy_edges_arguments {

@@ -3,6 +3,11 @@
 /* clang-format off */
 #include "base/dtype_enum.h"
 #include "kernels/device/dialect.h"
+#ifndef SMALTI_OPENCL
+#include "kernels/device/warp.h"
+#endif
+#include "kernels/device/sums.h"
+#include "kernels/device/eights.h"
 #include "codelets/many.h"
 #include "kernels/epilogue.h"
 #include "kernels/match.h"
@@ -12,7 +17,6 @@
 
 #include "kernels/device/attention.cl"
 #ifndef SMALTI_OPENCL
-#include "kernels/device/warp.h"
 #include "kernels/device/attention_tensor.cl"
 #endif
 #include "kernels/device/conditioning.cl"

@@ -23,6 +23,31 @@ KERNEL(gelu_multiply)(GLOBAL const float *gate, GLOBAL const float *x, GLOBAL vo
 		store_element(y, a.result, INDEX, rounded_to(a.result, gelu_of(gate[INDEX])) * x[INDEX]);
 }
 
+/* Does the same in eights, of which a thread has one. */
+DEVICE void multiply_eight(enum smalti_dtype dtype, GLOBAL const float *gate, GLOBAL const float *x,
+			   GLOBAL void *y, const struct gated_gelu_arguments *a)
+{
+	const uint i = (uint)INDEX;
+	float values[8], factors[8];
+	if (INDEX >= a->rows * a->columns / 8)
+		return;
+	load_eight(gate, SMALTI_F32, i, factors);
+	load_eight(x, SMALTI_F32, i, values);
+	UNROLL
+	for (int j = 0; j < 8; j++)
+		values[j] *= rounded_to(dtype, gelu_of(factors[j]));
+	store_eight(y, dtype, i, values);
+}
+
+#define GELU_MULTIPLY(dtype)                                                                                 \
+	(GLOBAL const float *gate, GLOBAL const float *x, GLOBAL void *y, struct gated_gelu_arguments a)     \
+	{                                                                                                    \
+		multiply_eight(dtype, gate, x, y, &a);                                                       \
+	}
+KERNEL(gelu_multiply_f32) GELU_MULTIPLY(SMALTI_F32)
+KERNEL(gelu_multiply_f16) GELU_MULTIPLY(SMALTI_F16)
+KERNEL(gelu_multiply_bf16) GELU_MULTIPLY(SMALTI_BF16)
+
 /* A thread for each score. What nobody reads is 0, so that no row is without any key. */
 KERNEL(spread_bias)(GLOBAL const float *bias, GLOBAL const int64_t *starts, GLOBAL void *y,
 		    struct spread_bias_arguments a)

@@ -55,7 +55,7 @@ DEVICE uint two_of(enum smalti_dtype dtype, float first, float second)
 }
 
 /* The value of the thread whose lane differs by `mask`. */
-DEVICE float of_other_lane(float value, int mask)
+template <typename T> DEVICE T of_other_lane(T value, int mask)
 {
 	return __shfl_xor_sync(0xffffffffu, value, mask);
 }

@@ -51,6 +51,11 @@ struct __half {
 	uint16_t bits;
 };
 
+static inline __half __ushort_as_half(uint16_t bits)
+{
+	return {bits};
+}
+
 static inline float __half2float(__half value)
 {
 	return smalti_f16_to_f32(value.bits);
