@@ -78,6 +78,17 @@ for latents in "$work/auto"/*.safetensors; do
 done
 [ "$(files "$work/auto" | wc -w)" -ge 10 ] || fail "not five images: $(files "$work/auto")"
 
+# Tiles are as large as the device's memory allows, and smaller beside CPUs.
+while read -r multiprocessors memory tokens rows; do
+    units=$multiprocessors image tiles --steps 1 --size 32x256 --gpu-memory-limit "$memory"
+    grep -qaF "\"tile_tokens\":$tokens,\"tile_rows\":$rows," "$work/tiles.png" ||
+        fail "$multiprocessors, $memory: $(grep -ao '"tile_tokens":[0-9]*,"tile_rows":[0-9]*' "$work/tiles.png")"
+done <<'TILES'
+132 1G 16384 32
+132 4M 4096 8
+1 1G 4096 8
+TILES
+
 # A small device does not work alone: CPUs help it.
 units=1 image helped --steps 4 --trace "$work/trace"
 [ "$graphs" -eq 0 ] || traced 'CPU 0'

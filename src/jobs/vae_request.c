@@ -107,7 +107,7 @@ int64_t smalti_vae_band_rows(const struct smalti_session *session, const struct 
 	if (rows <= SMALTI_TILE_ROWS)
 		return SMALTI_TILE_ROWS;
 	const int64_t bands = (height + rows - 1) / rows;
-	return (height + bands - 1) / bands;
+	return smalti_max(SMALTI_TILE_ROWS, (height + bands - 1) / bands);
 }
 
 int64_t smalti_vae_shared_rows(int64_t height, int64_t places)

@@ -45,7 +45,7 @@ static struct record *find(struct smalti_cuda_records *records, uint64_t key)
 /* Has the stream keep the work's commands; NULL where it cannot. */
 static cudaGraph_t capture(struct smalti_cuda_device *cuda, const struct smalti_device_work *work)
 {
-	const cudaStream_t stream = smalti_cuda_stream(cuda);
+	cudaStream_t stream = smalti_cuda_stream(cuda);
 	struct smalti_error refused = SMALTI_NO_ERROR;
 	cudaGraph_t graph = NULL;
 	if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal))
