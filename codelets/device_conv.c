@@ -239,12 +239,12 @@ static int prepare(struct smalti_device *device, const struct conv_memories *dat
 int smalti_device_conv(struct smalti_device *device, const struct conv_memories *data,
 		       const struct conv_arguments *a, struct smalti_error *error)
 {
-	static const int64_t most_patches = 256 << 20;
+	static const int64_t most_patches = 256 << 20, most_elements = INT32_MAX; /* in a library's 32 bits */
 	struct band band;
 	if (prepare(device, data, a, &band, error) < 0)
 		return -1;
-	const int64_t element = band.width * smalti_dtype_bytes(band.weight.dtype),
-		      room = smalti_device_room(device),
+	const int64_t value = smalti_dtype_bytes(band.weight.dtype), element = band.width * value,
+		      room = smalti_min(smalti_device_room(device), most_elements * value),
 		      taken = rows_together(room, element * (a->stride * a->stride * a->in + a->out));
 	const bool whole = has_convolution(device, a, &band, taken);
 	const int64_t step =

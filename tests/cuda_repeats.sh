@@ -40,6 +40,10 @@ echo "a step of the embedded model: $(((calls - before) / 4)) commands; $nodes i
 [ $(((calls - before) / 4)) -le 12 ] || fail "$((calls - before)) commands for four steps"
 [ "$graphs" -ge 4 ] || fail "$graphs graphs in eight steps"
 
+# What a user sees of it.
+image counted --steps 8 --json >"$work/json"
+grep -qE '"tasks":[0-9]+,"repeated":6,' "$work/json" || fail "no six repeated tasks: $(cat "$work/json")"
+
 # Commands that are told one by one, as operations, blocks, or since a graph cannot be had.
 for grain in operation half-block block; do
     image "$grain" --steps 8 --grain $grain

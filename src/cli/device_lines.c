@@ -26,6 +26,9 @@ void smalti_device_line(const struct smalti_device_use *use, char line[SMALTI_DE
 			      1e-9 * use->flops / (use->busy * use->seconds));
 	if (!isnan(use->peak))
 		smalti_append(line, SMALTI_DEVICE_LINE, " ", "of %.3g in products", 1e-9 * use->peak);
+	if (use->repeated > 0)
+		smalti_append(line, SMALTI_DEVICE_LINE, ", ", "%lld of %lld tasks as graphs",
+			      (long long)use->repeated, (long long)use->tasks);
 	add_transfers(line, "to", use->bytes_to, use->seconds_to);
 	if (!isnan(use->exposed))
 		smalti_append(line, SMALTI_DEVICE_LINE, " ", "(%s exposed)",

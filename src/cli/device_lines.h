@@ -6,7 +6,7 @@
 
 /* What a session's devices did, at the end of a command; nothing where there are none. */
 
-enum { SMALTI_DEVICE_LINE = 256 };
+enum { SMALTI_DEVICE_LINE = 320 };
 /* For people. */
 void smalti_device_line(const struct smalti_device_use *use, char line[SMALTI_DEVICE_LINE]);
 /* A line for each. */

@@ -78,13 +78,18 @@ static void ask(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g,
 		choose(cuda, g);
 }
 
-/* NULL: there is none. */
+/* NULL: there is none, or, while commands are recorded, none that was tried. */
 static cudnnBackendDescriptor_t find(struct smalti_cuda_device *cuda, const struct smalti_cuda_shape *shape)
 {
 	if (!cuda->graphs || !cuda->graphs->cudnn)
 		return NULL;
 	struct smalti_cuda_graph *place = &cuda->graphs->kept[XXH32(shape, sizeof(*shape), 0) % KEPT];
-	if (!place->tried || memcmp(&place->shape, shape, sizeof(*shape)) != 0) {
+	const bool known = place->tried && memcmp(&place->shape, shape, sizeof(*shape)) == 0;
+	if (!known && cuda->device.records) { /* a trial waits for its results */
+		cuda->device.lacks = true;
+		return NULL;
+	}
+	if (!known) {
 		if (place->plan)
 			cuda->device.releases++; /* commands that are recorded may be the plan's */
 		forget(place);

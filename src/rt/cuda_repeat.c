@@ -51,9 +51,10 @@ static cudaGraph_t capture(struct smalti_cuda_device *cuda, const struct smalti_
 	if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal))
 		return NULL;
 	cuda->device.records = true;
+	cuda->device.lacks = false;
 	const int status = work->run(work->user, &refused);
 	cuda->device.records = false;
-	if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && status == 0)
+	if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && status == 0 && !cuda->device.lacks)
 		return graph;
 	if (graph)
 		cudaGraphDestroy(graph);
@@ -99,8 +100,10 @@ int smalti_cuda_repeat(struct smalti_device *device, uint64_t key, const struct 
 		forget_graph(record);
 	else if (known && !record->graph && !record->refused)
 		make_graph(cuda, record, work);
-	if (record->graph && launch(cuda, record))
+	if (record->graph && launch(cuda, record)) {
+		device->repeats++;
 		return 0;
+	}
 	return work->run(work->user, error);
 }
 

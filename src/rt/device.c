@@ -171,6 +171,11 @@ int smalti_device_repeat(struct smalti_device *device, uint64_t key, const struc
 	return work->run(work->user, error);
 }
 
+int64_t smalti_device_repeats(const struct smalti_device *device)
+{
+	return device->repeats;
+}
+
 int smalti_device_finish(struct smalti_device *device, struct smalti_error *error)
 {
 	return device->driver->finish(device, error);

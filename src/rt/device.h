@@ -47,6 +47,9 @@ struct smalti_device_work {
 int smalti_device_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 			 struct smalti_error *error);
 
+/* How often it repeated them so far; by its worker. */
+int64_t smalti_device_repeats(const struct smalti_device *device);
+
 /* Waits until what it was given has ended. */
 int smalti_device_finish(struct smalti_device *device, struct smalti_error *error);
 

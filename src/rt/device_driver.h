@@ -15,9 +15,11 @@ struct smalti_device {
 	int64_t share, held; /* bytes that scratch and locals may take, and do */
 	struct smalti_device_memory scratch[SMALTI_DEVICE_SCRATCH];
 	unsigned in_use; /* bit s: the step that runs has scratch s */
-	/* Whether commands are recorded, not executed: meanwhile no memory comes or goes. */
-	bool records;
+	/* Whether commands are recorded, not executed: meanwhile no memory comes or goes; and whether
+	 * something had to be left out of them. */
+	bool records, lacks;
 	int64_t releases; /* of memory that recorded commands may use */
+	int64_t repeats;  /* of recorded commands */
 	struct smalti_device_local *locals;
 	int local_count;
 };

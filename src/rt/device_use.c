@@ -15,7 +15,7 @@ struct meter {
 	int64_t tasks, arriving, leaving;
 	double since; /* when one of them changed last, by smalti_now() */
 	double to, from, exposed, flops;
-	int64_t used, peak;
+	int64_t used, peak, ended, repeated;
 };
 
 struct smalti_meters {
@@ -30,12 +30,26 @@ static struct smalti_meters *watched; /* StarPU has one set of callbacks, to whi
 #define INTEGER(field, grows) #field, offsetof(struct smalti_device_use, field), false, grows
 #define REAL(field, grows)    #field, offsetof(struct smalti_device_use, field), true, grows
 const struct smalti_device_use_field smalti_device_use_fields[SMALTI_DEVICE_USE_FIELDS] = {
-    {INTEGER(worker, false)},      {INTEGER(node, false)},          {REAL(seconds, true)},
-    {REAL(busy, false)},           {REAL(utilisation, false)},      {REAL(flops, true)},
-    {REAL(peak, false)},           {INTEGER(bytes_to, true)},       {INTEGER(transfers_to, true)},
-    {INTEGER(bytes_from, true)},   {INTEGER(transfers_from, true)}, {REAL(seconds_to, true)},
-    {REAL(seconds_from, true)},    {REAL(exposed, true)},           {REAL(hidden, true)},
-    {INTEGER(used_memory, false)}, {INTEGER(peak_memory, false)},   {INTEGER(memory, false)},
+    {INTEGER(worker, false)},
+    {INTEGER(node, false)},
+    {REAL(seconds, true)},
+    {REAL(busy, false)},
+    {REAL(utilisation, false)},
+    {INTEGER(tasks, true)},
+    {INTEGER(repeated, true)},
+    {REAL(flops, true)},
+    {REAL(peak, false)},
+    {INTEGER(bytes_to, true)},
+    {INTEGER(transfers_to, true)},
+    {INTEGER(bytes_from, true)},
+    {INTEGER(transfers_from, true)},
+    {REAL(seconds_to, true)},
+    {REAL(seconds_from, true)},
+    {REAL(exposed, true)},
+    {REAL(hidden, true)},
+    {INTEGER(used_memory, false)},
+    {INTEGER(peak_memory, false)},
+    {INTEGER(memory, false)},
 };
 
 /* Adds the time since the last change; under the mutex. */
@@ -134,15 +148,19 @@ void smalti_meters_begins(struct smalti_meters *meters, unsigned memory_node)
 	change(&meters->of[memory_node], &meters->of[memory_node].tasks, 1);
 }
 
-void smalti_meters_ends(struct smalti_meters *meters, unsigned memory_node, int64_t in_use, double flops)
+void smalti_meters_ends(struct smalti_meters *meters, unsigned memory_node,
+			const struct smalti_device *device, double flops)
 {
 	struct meter *meter = &meters->of[memory_node];
+	const int64_t in_use = smalti_device_in_use(device);
 	HOLD_MUTEX(&meter->mutex);
 	advance(meter);
 	meter->tasks--;
 	meter->used = in_use;
 	meter->peak = smalti_max(meter->peak, in_use);
 	meter->flops += flops;
+	meter->ended++;
+	meter->repeated = smalti_device_repeats(device);
 }
 
 static void read_times(struct meter *meter, struct smalti_device_use *use)
@@ -160,6 +178,8 @@ static void read_times(struct meter *meter, struct smalti_device_use *use)
 	use->used_memory = meter->used;
 	use->peak_memory = meter->peak;
 	use->flops = meter->flops;
+	use->tasks = meter->ended;
+	use->repeated = meter->repeated;
 }
 
 static void read_use(struct smalti_session *session, unsigned worker, double since,

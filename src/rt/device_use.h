@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "rt/device.h"
 #include "rt/lost.h"
 
 /* What a device did since its session was opened, or in a part of that time, and what moved to it and from
@@ -14,8 +15,9 @@ struct smalti_device_use {
 	double busy;        /* share of them */
 	double utilisation; /* the same by the driver, of all programs, at most of the last 20 s; NAN: not
 			       known */
-	double flops;       /* of its tasks */
-	double peak;        /* operations a second of large products; NAN: not measured */
+	int64_t tasks, repeated; /* that it ran, and those of them whose commands it repeated as a graph */
+	double flops;            /* of its tasks */
+	double peak;             /* operations a second of large products; NAN: not measured */
 	int64_t bytes_to, transfers_to, bytes_from, transfers_from;
 	double seconds_to, seconds_from;  /* while any transfer was under way */
 	double exposed, hidden;           /* of seconds_to: while it had nothing to compute, and the rest */
@@ -30,7 +32,7 @@ struct smalti_device_use_field {
 	bool real;  /* double, else int64_t */
 	bool grows; /* with the time that passes */
 };
-enum { SMALTI_DEVICE_USE_FIELDS = 18 };
+enum { SMALTI_DEVICE_USE_FIELDS = 20 };
 extern const struct smalti_device_use_field smalti_device_use_fields[SMALTI_DEVICE_USE_FIELDS];
 double smalti_device_use_value(const struct smalti_device_use *use,
 			       const struct smalti_device_use_field *field);
@@ -66,5 +68,6 @@ void smalti_meters_close(struct smalti_meters *meters); /* NULL is allowed */
 void smalti_meters_too_large(struct smalti_meters *meters, const char *name, int64_t bytes);
 /* By a device's worker: a task was handed over, or has ended. @{ */
 void smalti_meters_begins(struct smalti_meters *meters, unsigned memory_node);
-void smalti_meters_ends(struct smalti_meters *meters, unsigned memory_node, int64_t in_use, double flops);
+void smalti_meters_ends(struct smalti_meters *meters, unsigned memory_node,
+			const struct smalti_device *device, double flops);
 /* @} */

@@ -88,7 +88,7 @@ double smalti_session_device_ended(struct smalti_session *session, int worker, d
 	const double seconds = now - (began > before ? began : before);
 	session->ended[worker] = now;
 	smalti_meters_ends(session->meters, starpu_worker_get_memory_node((unsigned)worker),
-			   smalti_device_in_use(session->devices[worker]), flops);
+			   session->devices[worker], flops);
 	smalti_session_add_busy(session, worker, seconds);
 	return seconds;
 }
