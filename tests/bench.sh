@@ -61,7 +61,7 @@ mv "$work/out" "$work/bf16.jsonl"
 expect 0 '' "${kernels[@]}" --filter 'clear odd' --compare "$work/bf16.jsonl"
 grep -qF '"precision":"bf16"' "$work/bf16.jsonl" || fail "no precision: $(head -n 1 "$work/bf16.jsonl")"
 expect 0 '' "${kernels[@]}" --filter 'matmul odd' --compare "$work/before.jsonl"
-grep -qF 'geometric mean of 4' "$work/out" || fail "nothing compared: $(cat "$work/out")"
+grep -qF 'geometric mean of 9' "$work/out" || fail "nothing compared: $(cat "$work/out")"
 expect 0 '' "${kernels[@]}" --filter 'matmul odd' --compare "$work/before.jsonl" --json
 grep -qF '"ratio":' "$work/out" || fail "nothing compared: $(cat "$work/out")"
 refuse 1 'no-such-file' "${kernels[@]}" --json --compare "$work/no-such-file"

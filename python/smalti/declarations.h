@@ -45,13 +45,7 @@ const char *unused;
 void smalti_model_info(const struct smalti_model *model, struct smalti_model_info *info);
 enum smalti_cleaning { SMALTI_CLEANING_RAW, SMALTI_CLEANING_BASIC, SMALTI_CLEANING_FULL, SMALTI_CLEANING_STRIP };
 enum smalti_noise { SMALTI_NOISE_F32, SMALTI_NOISE_F16, SMALTI_NOISE_BF16 };
-enum smalti_grain {
-	SMALTI_GRAIN_AUTO,
-	SMALTI_GRAIN_OPERATION,
-	SMALTI_GRAIN_HALF_BLOCK,
-	SMALTI_GRAIN_BLOCK,
-	SMALTI_GRAIN_PASS
-};
+enum smalti_grain { SMALTI_GRAIN_AUTO, SMALTI_GRAIN_OPERATION, SMALTI_GRAIN_HALF_BLOCK, SMALTI_GRAIN_BLOCK, SMALTI_GRAIN_PASS };
 enum { SMALTI_SIDE_MIN = 16, SMALTI_SIDE_MAX = 1 << 17, SMALTI_STEPS_MAX = 1000, SMALTI_IMAGES_MAX = 1000000, SMALTI_PATCHES_MAX = 1024 };
 struct smalti_request { const char *prompt;
 const char *negative_prompt;
