@@ -73,7 +73,7 @@ void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t band, in
 	smalti_task_group_path(f->task_group, f->behind + path);
 }
 
-/* Of so many tokens' way through a block. */
+/* Returns the operations of so many tokens' way through a block. */
 static double block_flops(const struct smalti_dit_forward *f, int64_t tokens)
 {
 	const struct smalti_partition *partition = &f->tokens->partition;

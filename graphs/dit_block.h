@@ -52,7 +52,7 @@ bool smalti_dit_together(const struct smalti_dit_forward *f);
 /* A region of operations on one band that may become one task, or where heads are cut one at each place. */
 void smalti_dit_begin_task(const struct smalti_dit_forward *f, int64_t band, enum smalti_grain grain,
 			   const char *name);
-/* The same of all bands and branches. */
+/* Begins such a region of all bands and branches. */
 void smalti_dit_begin_pass(const struct smalti_dit_forward *f, int branches);
 void smalti_dit_end_task(const struct smalti_dit_forward *f);
 

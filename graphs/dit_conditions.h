@@ -15,7 +15,7 @@ struct smalti_dit_streams {
 	struct smalti_tile *modulation, *final; /* of all blocks, and of the final layer */
 	struct smalti_grid stream[SMALTI_DENOISER_MAX_BRANCHES];
 };
-/* Lets go of them, if they were made. */
+/* Releases those that were made. */
 void smalti_dit_streams_release(struct smalti_dit_streams *pass);
 
 struct smalti_conditions {
@@ -29,8 +29,8 @@ struct smalti_conditions {
 	/* Keys and values that a later pass reads, and shards of the captions', of each branch and block;
 	 * NULL where the strategy has none. */
 	struct smalti_tile **kept, **captions;
-	/* Of the last pass, which the next one takes where a device repeats its commands: they are for memory
-	 * where it is. */
+	/* Tiles of the last pass. The next one takes them where one device repeats its commands, which hold
+	 * addresses. */
 	struct smalti_dit_streams pass;
 };
 

@@ -35,7 +35,7 @@ static struct smalti_grid new_stream(const struct smalti_dit_forward *f)
 	return z;
 }
 
-/* In a tile of the pass, made if there is none yet. */
+/* Makes the step's modulation of a table, in a tile of the pass. */
 static void modulate(const struct smalti_dit_forward *f, struct smalti_weight *table, int64_t rows,
 		     struct smalti_tile *embedding, int64_t period, struct smalti_tile **y)
 {
@@ -195,7 +195,7 @@ static void free_room(const struct smalti_dit_forward *f)
 	free(f->ranks);
 }
 
-/* All that depends on the step by its arguments, into tiles. */
+/* Puts into tiles what depends on the step by its arguments: commands that are repeated have others. */
 static void begin(struct smalti_dit_forward *f, float input_scale, const struct smalti_grid *x, int count,
 		  struct smalti_dit_streams *pass)
 {

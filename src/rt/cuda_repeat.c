@@ -4,7 +4,7 @@
 
 enum { KEPT = 128 };
 
-/* What is known of the work with a key. */
+/* What the device keeps for a key. */
 struct record {
 	uint64_t key;
 	int64_t used;          /* by the count of all uses; 0: the place is free */
@@ -42,7 +42,7 @@ static struct record *find(struct smalti_cuda_records *records, uint64_t key)
 	return oldest;
 }
 
-/* Has the stream keep the work's commands; NULL where it cannot. */
+/* Returns the commands of the work as a graph; NULL where the stream cannot record them. */
 static cudaGraph_t capture(struct smalti_cuda_device *cuda, const struct smalti_device_work *work)
 {
 	cudaStream_t stream = smalti_cuda_stream(cuda);
@@ -84,9 +84,9 @@ static bool launch(struct smalti_cuda_device *cuda, struct record *record)
 	return false;
 }
 
-/* The first time the work is done as it is: memory is taken then, and algorithms are chosen. A graph holds
- * addresses, so it is void when memory has gone. Where anything fails the work is done as it is, which tells
- * the command that does. */
+/* The first time the work gives its commands itself: it takes memory then, and chooses algorithms. A graph
+ * holds addresses, so it is void when memory was released. Where anything fails the work gives its commands
+ * itself again, so that the error names the command. */
 int smalti_cuda_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 		       struct smalti_error *error)
 {

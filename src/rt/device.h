@@ -47,7 +47,7 @@ struct smalti_device_work {
 int smalti_device_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 			 struct smalti_error *error);
 
-/* How often it repeated them so far; by its worker. */
+/* Returns how often it has repeated commands; for its worker. */
 int64_t smalti_device_repeats(const struct smalti_device *device);
 
 /* Waits until what it was given has ended. */

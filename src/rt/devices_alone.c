@@ -30,8 +30,8 @@ bool smalti_devices_alone(const struct smalti_session *session)
 	return session->devices_alone && smalti_ranks_count() == 1;
 }
 
-/* Whether a device that is not lost has room for it; one that is lost counts for reproducible results, which
- * fail with it. */
+/* Tells whether a worker is a device that has room for the task. A lost one counts for reproducible results
+ * alone, which fail with it. */
 static bool fits_device(const struct smalti_session *session, const struct starpu_task *task, int worker)
 {
 	const unsigned node = starpu_worker_get_memory_node((unsigned)worker);

@@ -411,7 +411,7 @@ static int flush(struct smalti_task_group *task_group, struct smalti_recording *
 	return status;
 }
 
-/* Whether the operation is more than the task can hold, or more than every device has memory for. */
+/* Tells whether the task has no room for the operation, or a device would have no memory for it. */
 static bool is_full(const struct smalti_session *session, const struct smalti_recording *r,
 		    const struct smalti_op *op, struct smalti_tile *const *tiles)
 {
@@ -441,8 +441,8 @@ static int record_one(struct smalti_task_group *task_group, const struct smalti_
 	return status;
 }
 
-/* What a task costs beside its arithmetic is 1 % of that of a CPU in this time, by its speed on paper. A
- * device that does everything gains nothing by tasks, but memory that is free earlier. */
+/* What a task costs beside its arithmetic is 1 % of that of a CPU in this time, by its speed on paper. Where
+ * one device does everything, tasks only free memory earlier. */
 static const double smallest_task = 4e-3, smallest_of_all = 0.25;
 
 static bool is_wanted(const struct smalti_task_group *task_group, const struct smalti_fusion *fusion)

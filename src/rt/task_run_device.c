@@ -79,7 +79,7 @@ static uint64_t key_of(const struct work *work)
 		     key);
 }
 
-/* A task of one operation is as few commands as they can be. */
+/* Gives the device the task's commands. Those of one operation are too few to be recorded. */
 static int run_task(struct smalti_device *device, const struct smalti_message *message, void *interfaces[],
 		    struct smalti_error *error)
 {

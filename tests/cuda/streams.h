@@ -42,7 +42,7 @@ struct standin_event {
 standin_stream *standin_new_stream(int device, bool waits_for_default);
 void standin_free_stream(standin_stream *stream); /* after its steps */
 void standin_add_step(standin_stream *stream, std::function<void()> step);
-/* Those of a graph. */
+/* Adds the commands of a graph. */
 void standin_add_graph(standin_stream *stream, const standin_graph &graph);
 /* The stream that the calling thread has record; NULL: none. */
 standin_stream *&standin_recording();
