@@ -82,6 +82,13 @@ for latents in "$work/auto"/*.safetensors; do
 done
 [ "$(files "$work/auto" | wc -w)" -ge 10 ] || fail "not five images: $(files "$work/auto")"
 
+# Decoding in one band: some 160 commands, and copies of some 100 weights; in bands of four rows twice as many.
+image tall --steps 1 --size 96x64 --precision bf16
+rm "$work/calls"
+SMALTI_STANDIN_UNITS=132 "$SMALTI" decode "$work/tall.safetensors" -o "$work/decoded.png" -q --cuda 1 --cpus 1 --precision bf16
+read -r _ calls _ <"$work/calls"
+[ "$calls" -le 300 ] || fail "$calls commands for decoding"
+
 # Tiles are as large as the device's memory allows, and smaller beside CPUs.
 while read -r multiprocessors memory tokens rows; do
     units=$multiprocessors image tiles --steps 1 --size 32x256 --gpu-memory-limit "$memory"

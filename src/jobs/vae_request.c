@@ -56,6 +56,12 @@ static bool better(const struct smalti_vae_plan *a, int status_a, const struct s
 	return status_a == 0 ? a->seconds < b->seconds : a->memory < b->memory;
 }
 
+/* Tells whether bands are for devices that do everything: they gain nothing by having many. */
+static bool is_for_devices(const struct smalti_session *session)
+{
+	return smalti_devices_alone(session) && session->device_counts.of[SMALTI_CUDA_DEVICES] > 0;
+}
+
 /* High bands waste less at their borders, low ones need less memory. */
 static int find_plan(const struct smalti_session *session, const struct smalti_vae_net *net,
 		     const struct smalti_vae_request *request, const struct smalti_vae_budget *budget,
@@ -67,7 +73,8 @@ static int find_plan(const struct smalti_session *session, const struct smalti_v
 	const int64_t choices[] = {most, SMALTI_TILE_ROWS, 4, 2, 1};
 	int best_status = smalti_vae_net_plan(
 	    net, height, width, request->tile_rows ? request->tile_rows : choices[0], budget, best, error);
-	for (size_t i = most > SMALTI_TILE_ROWS ? 1 : 2; i < COUNT_OF(choices) && !request->tile_rows; i++) {
+	const bool chosen = request->tile_rows || (best_status == 0 && is_for_devices(session));
+	for (size_t i = most > SMALTI_TILE_ROWS ? 1 : 2; i < COUNT_OF(choices) && !chosen; i++) {
 		struct smalti_vae_plan plan;
 		struct smalti_error refused = SMALTI_NO_ERROR;
 		const int status =
@@ -99,7 +106,7 @@ int64_t smalti_vae_band_rows(const struct smalti_session *session, const struct 
 			     int64_t height, int64_t width)
 {
 	int64_t most = 1;
-	if (!smalti_devices_alone(session) || session->device_counts.of[SMALTI_CUDA_DEVICES] == 0)
+	if (!is_for_devices(session))
 		return SMALTI_TILE_ROWS;
 	for (int layer = 0; layer < net->count; layer++)
 		most = smalti_max(most, row_bytes(net, layer, width));
