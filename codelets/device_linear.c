@@ -20,8 +20,8 @@ static void set_bias(struct smalti_device_product *product, const struct matmul_
 	product->bias_first = rounded ? smalti_bias_rounded(a->out) / smalti_dtype_bytes(a->compute) : 0;
 }
 
-/* Tells whether z may be bf16 with its bias, half of the bytes of f32, for a kernel that adds it to y. In f16
- * a sum may be too large. */
+/* Tells whether the product makes z in bf16, with its bias, for a kernel that adds it to y. In f16 a sum may
+ * be too large. */
 static bool can_add_gated(const struct matmul_arguments *a)
 {
 	return a->epilogue == SMALTI_EPILOGUE_GATE_ADD && a->compute == SMALTI_BF16 &&

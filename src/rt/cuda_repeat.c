@@ -4,7 +4,7 @@
 
 enum { KEPT = 128 };
 
-/* What the device keeps for a key. */
+/* Keeps what is known of the work with a key. */
 struct record {
 	uint64_t key;
 	int64_t used;          /* by the count of all uses; 0: the place is free */

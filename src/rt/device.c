@@ -163,12 +163,15 @@ int smalti_device_launch(struct smalti_device *device, const struct smalti_launc
 	return device->driver->launch(device, launch, buffers, count, arguments, argument_bytes, error);
 }
 
+bool smalti_device_can_repeat(const struct smalti_device *device)
+{
+	return device->driver->repeat;
+}
+
 int smalti_device_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 			 struct smalti_error *error)
 {
-	if (device->driver->repeat)
-		return device->driver->repeat(device, key, work, error);
-	return work->run(work->user, error);
+	return device->driver->repeat(device, key, work, error);
 }
 
 int64_t smalti_device_repeats(const struct smalti_device *device)

@@ -43,10 +43,13 @@ struct smalti_device_work {
 	void *user;
 };
 /* Does the work, or has the device repeat the commands that it was given by work with the same key: for who
- * knows that they are the same, whatever the memories hold. 0, or -1 with an error. */
+ * knows that they are the same, whatever the memories hold. 0, or -1 with an error. Only if the device can.
+ * @{
+ */
+bool smalti_device_can_repeat(const struct smalti_device *device);
 int smalti_device_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 			 struct smalti_error *error);
-
+/* @} */
 /* Returns how often it has repeated commands; for its worker. */
 int64_t smalti_device_repeats(const struct smalti_device *device);
 

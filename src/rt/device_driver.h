@@ -35,7 +35,7 @@ struct smalti_device_driver {
 	int (*launch)(struct smalti_device *device, const struct smalti_launch *launch,
 		      const struct smalti_device_memory *const *buffers, int count, const void *arguments,
 		      size_t argument_bytes, struct smalti_error *error);
-	/* See rt/device.h; NULL: the work is done each time. */
+	/* See rt/device.h; NULL: it cannot. */
 	int (*repeat)(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 		      struct smalti_error *error);
 	/* Waits until what it was given has ended. */

@@ -177,28 +177,20 @@ static void add_buffer(struct starpu_task *task, struct smalti_tile *tile, enum 
 		smalti_trace_uses(trace, tile->number, access);
 }
 
-/* Returns how many locals of a size live when number i begins, with itself. */
-static int alive_with(const struct smalti_local *local, int i)
-{
-	int count = 0;
-	for (int j = 0; j <= i; j++)
-		count += local[j].bytes == local[i].bytes && local[j].last >= local[i].first;
-	return count;
-}
-
 /* Returns what a device takes for the locals: one that has ended leaves its memory to the next of its size.
  */
 static int64_t bytes_of_locals(const struct smalti_message *message)
 {
 	const struct smalti_local *local = smalti_message_locals(message);
+	bool left[SMALTI_TASK_TILES] = {false}; /* its memory, to another */
 	int64_t bytes = 0;
 	for (int i = 0; i < message->locals; i++) {
-		int most = 0;
-		for (int j = 0; j < i; j++)
-			if (local[j].bytes == local[i].bytes)
-				most = alive_with(local, j) > most ? alive_with(local, j) : most;
-		const int more = alive_with(local, i) - most;
-		bytes += more > 0 ? more * local[i].bytes : 0;
+		int from = 0;
+		while (from < i && (left[from] || local[from].bytes != local[i].bytes ||
+				    local[from].last >= local[i].first))
+			from++;
+		left[from] = from < i;
+		bytes += from < i ? 0 : local[i].bytes;
 	}
 	return bytes;
 }

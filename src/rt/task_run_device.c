@@ -86,7 +86,7 @@ static int run_task(struct smalti_device *device, const struct smalti_message *m
 	struct work work = {.device = device, .message = message};
 	for (int i = 0; i < message->tiles; i++)
 		work.memories[i] = device_memory_of(interfaces[i]);
-	if (message->steps == 1)
+	if (message->steps == 1 || !smalti_device_can_repeat(device))
 		return run_steps(&work, error);
 	return smalti_device_repeat(device, key_of(&work),
 				    &(const struct smalti_device_work){run_steps, &work}, error);
