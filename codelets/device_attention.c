@@ -42,6 +42,8 @@ int smalti_device_attention(struct smalti_device *device, const struct attention
 	if (a->first && a->last && !data->bias && a->keys[1] == 0 && smalti_device_has_sdpa(device, &sdpa))
 		return smalti_device_sdpa(device, &sdpa, data->q, data->kv[0], NULL, a->scale, data->y,
 					  error);
+	if (smalti_device_attends_wide(device, data, a))
+		return smalti_device_attend_wide(device, data, a, error);
 	struct attend_arguments attend = {
 	    .queries = a->queries,
 	    .heads = a->heads,

@@ -72,6 +72,13 @@ int smalti_device_epilogue(struct smalti_device *device, const struct matmul_arg
 			   const struct smalti_device_memory *gate, const struct smalti_device_memory *y,
 			   struct smalti_error *error);
 
+/* Attention of one wide head: whether products make it faster than the kernel does, and that. @{ */
+bool smalti_device_attends_wide(struct smalti_device *device, const struct attention_memories *data,
+				const struct attention_arguments *a);
+int smalti_device_attend_wide(struct smalti_device *device, const struct attention_memories *data,
+			      const struct attention_arguments *a, struct smalti_error *error);
+/* @} */
+
 /* What the kernel takes, in its order. */
 struct smalti_attend_buffers {
 	const struct smalti_device_memory *q, *kv[SMALTI_MANY];

@@ -25,4 +25,5 @@ libcore_la_SOURCES += \
 	codelets/device_retrieve.c \
 	codelets/device_rows.c \
 	codelets/device_text.c \
-	codelets/device_update.c
+	codelets/device_update.c \
+	codelets/device_wide_attention.c

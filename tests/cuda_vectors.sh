@@ -24,7 +24,8 @@ checked=0
 while read -r kernel wide narrow divisions; do
     case $kernel in
     attend_*) continue ;;
-    band_moments_fours) narrow=0 ;; # a group's origin and its sums
+    band_moments_fours) narrow=0 ;;             # a group's origin and its sums
+    soften_* | divide_rows_*) narrow=0 ;; # a row's sum
     *_f32 | *_f16 | *_bf16 | *_eights | copy_patches) ;;
     *) continue ;;
     esac

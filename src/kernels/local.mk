@@ -91,6 +91,7 @@ device_kernels = \
 	src/kernels/device/parts.h \
 	src/kernels/device/retrieve.cl \
 	src/kernels/device/sampler.cl \
+	src/kernels/device/softmax.cl \
 	src/kernels/device/sums.h \
 	src/kernels/device/text.cl \
 	src/kernels/device/update.cl \

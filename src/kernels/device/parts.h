@@ -94,6 +94,20 @@ struct attention_weights_arguments {
 	float scale;
 };
 
+/* weights [rows, stride] = 2^(score − the largest of its row), of scores f32 [rows, stride], which times
+ * `scale` are in units of ln 2; 0 beyond the keys. sums f32 [rows]: of the weights before they are rounded.
+ * The weights may be where the scores are, in f32. `stride` is a multiple of 8. */
+struct soften_arguments {
+	int64_t rows, keys, stride;
+	float scale;
+};
+
+/* y, from element `first` on, [rows, columns] = z f32 [rows, columns] / sums f32 [rows]. `columns` and
+ * `first` are multiples of 8. */
+struct divide_rows_arguments {
+	int64_t rows, columns, first;
+};
+
 struct adamw_elements_arguments {
 	struct smalti_adamw_factors factors;
 	int64_t count;

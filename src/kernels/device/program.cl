@@ -28,5 +28,6 @@
 #include "kernels/device/backward.cl"
 #include "kernels/device/retrieve.cl"
 #include "kernels/device/sampler.cl"
+#include "kernels/device/softmax.cl"
 #include "kernels/device/text.cl"
 #include "kernels/device/update.cl"
