@@ -10,10 +10,13 @@ static int weight_rows(struct smalti_device *device, const struct smalti_device_
 	return smalti_device_operand(device, SMALTI_DEVICE_WEIGHT, weight, &a, matrix, error);
 }
 
+/* What becomes of a product: it is y, is added to it, or its GELU is y. */
+enum ending { STORES, ADDS, STORES_GELU };
+
 /* y = x·Wᵀ, columns first … of y, whose rows are `stride` elements apart. */
 static int multiply(struct smalti_device *device, int64_t rows, int64_t in, int64_t out,
 		    const struct smalti_device_matrix *x, const struct smalti_device_matrix *w,
-		    const struct smalti_device_matrix *y, bool adds, struct smalti_error *error)
+		    const struct smalti_device_matrix *y, enum ending ending, struct smalti_error *error)
 {
 	const struct smalti_device_product product = {.rows = rows,
 						      .in = in,
@@ -24,7 +27,8 @@ static int multiply(struct smalti_device *device, int64_t rows, int64_t in, int6
 						      .w_stride = w->stride,
 						      .y_first = y->first,
 						      .y_stride = y->stride,
-						      .adds = adds,
+						      .adds = ending == ADDS,
+						      .gelu = ending == STORES_GELU,
 						      .dtype = x->dtype,
 						      .result = y->dtype};
 	return smalti_device_product(device, &product, x->memory, w->memory, y->memory, error);
@@ -45,14 +49,14 @@ static int project_heads(struct smalti_device *device, const struct attend_heads
 	for (int i = 0; i < 3; i++)
 		if (weight_rows(device, matrices[i], (a->first_head - a->held) * a->head_dim, columns, a->in,
 				a->dtype[i], a->compute, &w, error) < 0 ||
-		    multiply(device, a->tokens, a->in, columns, &x, &w, &to[i], false, error) < 0)
+		    multiply(device, a->tokens, a->in, columns, &x, &w, &to[i], STORES, error) < 0)
 			return -1;
 	return 0;
 }
 
 /* Attention by the library, with the bias as a matrix: for multiples of so many tokens, as each shape is
- * compiled when it comes first. */
-enum { FUSED_STEP = 64, FUSED_LEAST = 128 };
+ * compiled when it comes first; of fewer the kernel takes no longer than one that is compiled. */
+enum { FUSED_STEP = 64, FUSED_LEAST = 512 };
 
 static struct smalti_device_sdpa fused_of(const struct attend_heads_arguments *a)
 {
@@ -65,19 +69,26 @@ static int64_t bias_bytes(const struct smalti_device_sdpa *sdpa)
 	return sdpa->heads * sdpa->queries * sdpa->keys * smalti_dtype_bytes(sdpa->dtype);
 }
 
-/* Whether it pays, and can be. It computes all pairs of tokens, of captions that do not see each other, too;
- * padding it does not know. */
-static bool fuses(struct smalti_device *device, const struct attend_heads_arguments *a)
+/* Tells whether products make queries, keys and values in the dtype that they are computed in. */
+static bool makes_heads(const struct smalti_device *device, const struct attend_heads_arguments *a)
 {
-	const struct smalti_device_sdpa sdpa = fused_of(a);
 	const struct smalti_device_product product = {.rows = a->tokens,
 						      .in = a->in,
 						      .out = a->heads * a->head_dim,
 						      .dtype = a->compute,
 						      .result = a->compute};
-	return a->compute != SMALTI_F32 && a->tokens >= FUSED_LEAST && !a->padding &&
-	       4 * a->pairs >= a->tokens * a->tokens && bias_bytes(&sdpa) <= smalti_device_room(device) &&
-	       smalti_device_makes(device, &product) && smalti_device_has_sdpa(device, &sdpa);
+	return a->compute != SMALTI_F32 && smalti_device_operands(device, a->compute) == a->compute &&
+	       smalti_device_makes(device, &product);
+}
+
+/* Whether it pays, and can be. It computes all pairs of tokens, of captions that do not see each other, too;
+ * padding it does not know. */
+static bool fuses(struct smalti_device *device, const struct attend_heads_arguments *a)
+{
+	const struct smalti_device_sdpa sdpa = fused_of(a);
+	return a->tokens >= FUSED_LEAST && !a->padding && 4 * a->pairs >= a->tokens * a->tokens &&
+	       bias_bytes(&sdpa) <= smalti_device_room(device) && makes_heads(device, a) &&
+	       smalti_device_has_sdpa(device, &sdpa);
 }
 
 static const struct smalti_device_memory *spread_bias(struct smalti_device *device,
@@ -145,11 +156,12 @@ int smalti_device_attend_heads(struct smalti_device *device, const struct attend
 	const int64_t columns = a->heads * a->head_dim;
 	if (fuses(device, a))
 		return attend_fused(device, data, a, error);
+	const enum smalti_dtype dtype = makes_heads(device, a) ? a->compute : SMALTI_F32;
 	const struct smalti_device_memory *all = smalti_device_scratch(
-	    device, SMALTI_DEVICE_PRODUCT, 3 * a->tokens * columns * (int64_t)sizeof(float), error);
-	const struct smalti_device_matrix to[3] = {{all, 0, 3 * columns, SMALTI_F32},
-						   {all, columns, 3 * columns, SMALTI_F32},
-						   {all, 2 * columns, 3 * columns, SMALTI_F32}};
+	    device, SMALTI_DEVICE_PRODUCT, 3 * a->tokens * columns * smalti_dtype_bytes(dtype), error);
+	const struct smalti_device_matrix to[3] = {{all, 0, 3 * columns, dtype},
+						   {all, columns, 3 * columns, dtype},
+						   {all, 2 * columns, 3 * columns, dtype}};
 	if (!all || project_heads(device, data, a, to, error) < 0)
 		return -1;
 	const struct attend_arguments attend = {
@@ -165,7 +177,7 @@ int smalti_device_attend_heads(struct smalti_device *device, const struct attend
 	    .bias_first = a->first_head,
 	    .bias_length = 2 * a->bias_reach - 1,
 	    .bias_origin = a->bias_reach - 1,
-	    .dtype = SMALTI_F32,
+	    .dtype = dtype,
 	    .y_dtype = a->compute,
 	    .scale = 1,
 	    .first = true,
@@ -176,21 +188,30 @@ int smalti_device_attend_heads(struct smalti_device *device, const struct attend
 	return smalti_device_attend(device, &attend, &buffers, error);
 }
 
-/* y f32 [rows, columns] in a slot = x·Wᵀ. */
-static const struct smalti_device_memory *
-project(struct smalti_device *device, const struct gated_gelu_arguments *a,
-	const struct smalti_device_matrix *x, const struct smalti_device_memory *weight,
-	enum smalti_dtype dtype, enum smalti_device_slot slot, struct smalti_error *error)
+/* y [rows, columns] of `result` = x·Wᵀ, or its GELU. */
+static int project(struct smalti_device *device, const struct gated_gelu_arguments *a,
+		   const struct smalti_device_matrix *x, const struct smalti_device_memory *weight,
+		   enum smalti_dtype dtype, const struct smalti_device_memory *y, enum smalti_dtype result,
+		   enum ending ending, struct smalti_error *error)
 {
-	const struct smalti_device_memory *memory =
-	    smalti_device_scratch(device, slot, a->rows * a->columns * (int64_t)sizeof(float), error);
-	const struct smalti_device_matrix y = {memory, 0, a->columns, SMALTI_F32};
+	const struct smalti_device_matrix to = {y, 0, a->columns, result};
 	struct smalti_device_matrix w;
-	if (!memory ||
-	    weight_rows(device, weight, a->first, a->columns, a->in, dtype, a->compute, &w, error) < 0 ||
-	    multiply(device, a->rows, a->in, a->columns, x, &w, &y, false, error) < 0)
-		return NULL;
-	return memory;
+	return weight_rows(device, weight, a->first, a->columns, a->in, dtype, a->compute, &w, error) < 0
+		   ? -1
+		   : multiply(device, a->rows, a->in, a->columns, x, &w, &to, ending, error);
+}
+
+/* Tells whether products make both factors in the result's 16 bits, the gate's GELU with them. */
+static bool makes_factors(const struct smalti_device *device, const struct gated_gelu_arguments *a,
+			  enum smalti_dtype operands)
+{
+	const struct smalti_device_product product = {.rows = a->rows,
+						      .in = a->in,
+						      .out = a->columns,
+						      .gelu = true,
+						      .dtype = operands,
+						      .result = a->result};
+	return a->result != SMALTI_F32 && smalti_device_makes(device, &product);
 }
 
 int smalti_device_gated_gelu(struct smalti_device *device, const struct gated_gelu_memories *data,
@@ -201,13 +222,22 @@ int smalti_device_gated_gelu(struct smalti_device *device, const struct gated_ge
 	struct smalti_device_matrix x;
 	if (smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
 		return -1;
+	const bool made = makes_factors(device, a, x.dtype);
+	const enum smalti_dtype result = made ? a->result : SMALTI_F32;
+	const int64_t bytes = a->rows * a->columns * smalti_dtype_bytes(result);
 	const struct smalti_device_memory *gate =
-	    project(device, a, &x, data->gate, a->dtype[0], SMALTI_DEVICE_FACTOR, error);
+	    smalti_device_scratch(device, SMALTI_DEVICE_FACTOR, bytes, error);
 	const struct smalti_device_memory *z =
-	    gate ? project(device, a, &x, data->weight, a->dtype[1], SMALTI_DEVICE_PRODUCT, error) : NULL;
-	const struct smalti_device_memory *const buffers[] = {gate, z, data->y};
-	if (!z)
+	    made ? data->y : smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT, bytes, error);
+	if (!gate || !z ||
+	    project(device, a, &x, data->gate, a->dtype[0], gate, result, made ? STORES_GELU : STORES,
+		    error) < 0 ||
+	    project(device, a, &x, data->weight, a->dtype[1], z, result, STORES, error) < 0)
 		return -1;
+	const struct smalti_device_memory *const buffers[] = {gate, z, data->y}, *const factors[] = {gate, z};
+	if (made)
+		return smalti_device_values(device, "multiply", SMALTI_DEVICE_FORM("multiply", a->result), 1,
+					    a->rows * a->columns, factors, a, error);
 	return smalti_device_values(device, "gelu_multiply", SMALTI_DEVICE_FORM("gelu_multiply", a->result),
 				    1, a->rows * a->columns, buffers, a, error);
 }
@@ -225,7 +255,7 @@ int smalti_device_sum_shards(struct smalti_device *device, const struct sum_shar
 		const struct operand_arguments operand = {a->rows,    in,         0,         in,
 							  a->compute, a->compute, a->compute};
 		if (smalti_device_operand(device, SMALTI_DEVICE_X, data->x[i], &operand, &x, error) < 0 ||
-		    multiply(device, a->rows, in, a->columns, &x, &w, &y, true, error) < 0)
+		    multiply(device, a->rows, in, a->columns, &x, &w, &y, ADDS, error) < 0)
 			return -1;
 	}
 	return 0;

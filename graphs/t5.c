@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/t5_parts.h"
+#include "rt/devices_alone.h"
 #include "rt/ranks.h"
 
 /* The workers share a caption by shards of the layers' outputs: heads of the attention, columns of the rest.
- * How many there are depends on the geometry alone, so that the order of all sums does. */
+ * How many there are depends on the geometry alone, so that the order of all sums does; but a device that
+ * does everything shares with nobody. */
 enum { SHARD_WEIGHTS = 1 << 18 }; /* wanted at least in a shard of the feed-forward's matrix */
 
-static int count_shards(const struct smalti_t5_config *c)
+static int count_shards(const struct smalti_t5_config *c, const struct smalti_task_group *task_group)
 {
+	if (task_group && smalti_devices_alone_place(task_group->session) != SMALTI_ANYWHERE)
+		return 1;
 	const int64_t wanted = c->width * c->ff_width / SHARD_WEIGHTS;
 	const int64_t most = smalti_min(smalti_min(c->heads, c->ff_width), smalti_min(c->width, SMALTI_MANY));
 	return (int)smalti_max(smalti_min(wanted, most), 1);
@@ -137,7 +141,7 @@ struct smalti_text_encoder *smalti_t5_new(struct smalti_task_group *task_group,
 	t5->config = *config;
 	t5->compute = compute;
 	t5->wide = compute == SMALTI_F16 ? SMALTI_F32 : compute; /* docs/reference.md 2.2 */
-	t5->shards = count_shards(config);
+	t5->shards = count_shards(config, task_group);
 	t5->task_group = task_group;
 	t5->blocks = smalti_calloc(config->layers, sizeof(*t5->blocks), error);
 	t5->encoder.weights = smalti_weights_new(task_group, checkpoint, compute, error);

@@ -144,9 +144,10 @@ static void feed_forward(const struct smalti_t5_encoding *e, const struct smalti
 	add_projection(e, band, &b->matrix[SMALTI_T5_WO], e->t5->wide, y, e->t5->config.ff_width, 1);
 }
 
-static void fuse(const struct smalti_t5_encoding *e, enum smalti_grain grain, const char *name)
+/* Begins what may be one task: of so many bands of a layer. */
+static void fuse(const struct smalti_t5_encoding *e, enum smalti_grain grain, const char *name, int64_t bands)
 {
-	const struct smalti_fusion fusion = {name, grain, e->flops, SMALTI_ANYWHERE};
+	const struct smalti_fusion fusion = {name, grain, e->flops * (double)bands, SMALTI_ANYWHERE};
 	smalti_fuse_begin(e->task_group, &fusion);
 }
 
@@ -154,14 +155,14 @@ static void run_layer(const struct smalti_t5_encoding *e, const struct smalti_t5
 {
 	const bool single = e->bands == 1;
 	if (single)
-		fuse(e, SMALTI_GRAIN_BLOCK, "text layer");
+		fuse(e, SMALTI_GRAIN_BLOCK, "text layer", 1);
 	for (int64_t j = 0; j < e->bands; j++) {
-		fuse(e, SMALTI_GRAIN_HALF_BLOCK, "text attention");
+		fuse(e, SMALTI_GRAIN_HALF_BLOCK, "text attention", 1);
 		self_attention(e, &e->band[j], b);
 		smalti_fuse_end(e->task_group);
 	}
 	for (int64_t j = 0; j < e->bands; j++) {
-		fuse(e, SMALTI_GRAIN_HALF_BLOCK, "text feed-forward");
+		fuse(e, SMALTI_GRAIN_HALF_BLOCK, "text feed-forward", 1);
 		feed_forward(e, &e->band[j], b);
 		smalti_fuse_end(e->task_group);
 	}
@@ -187,6 +188,7 @@ static void stream_layer(const struct smalti_t5_encoding *e, const struct smalti
 void smalti_t5_run_layers(const struct smalti_t5_encoding *e)
 {
 	const struct smalti_t5 *t5 = e->t5;
+	fuse(e, SMALTI_GRAIN_PASS, "text encoder", e->bands * t5->config.layers);
 	for (int64_t i = 0; i < t5->config.layers && !smalti_task_group_broken(e->task_group); i++) {
 		const struct smalti_t5_block *b = &t5->blocks[i];
 		smalti_task_group_at(e->task_group, i, -1);
@@ -198,6 +200,7 @@ void smalti_t5_run_layers(const struct smalti_t5_encoding *e)
 		if (t5->streamed)
 			stream_layer(e, b, true);
 	}
+	smalti_fuse_end(e->task_group);
 	smalti_task_group_at(e->task_group, -1, -1);
 }
 

@@ -67,11 +67,11 @@ beside() {
     part "beside PyTorch $2 $3" "$4" peers compare.py --smalti-bench "$build/smalti-bench" --libraries "$1" --rounds 3 --model "$work/sigma" "$2" bfloat16 "$3"
 }
 
-# profile NAME OPTION...: seconds by kernel of the last commands of a stage, by NVIDIA's profiler.
+# profile MODEL OPTION...: seconds by kernel of the last commands of a stage, by NVIDIA's profiler.
 profile() {
     have ncu || { echo "ncu is not installed" && return 77; }
     bounded ncu --target-processes all --clock-control none --csv --metrics gpu__time_duration.sum \
-        "$build/smalti-bench" stages -m "$work/sigma" --precision bf16 --cuda 1 --cpus 1 --repeats 1 "$@" >"$work/profile.csv" || return
+        "$build/smalti-bench" stages -m "$work/$1" --precision bf16 --cuda 1 --cpus 1 --repeats 1 "${@:2}" >"$work/profile.csv" || return
     awk -F'","' '
         /^"[0-9]/ { name[++count] = $5; sub(/\(.*/, "", name[count]); time[count] = $NF; gsub(/[",]/, "", time[count]) }
         END {
@@ -80,7 +80,7 @@ profile() {
             printf "%d commands, %.3f ms\n", count - int(count / 2), all / 1e6
             for (n in sum) printf "%10.3f ms %6d  %s\n", sum[n] / 1e6, times[n], n | "sort -rn"
         }' "$work/profile.csv"
-    cp "$work/profile.csv" "$logs/profile$(printf '%s' "$@").csv"
+    cp "$work/profile.csv" "$logs/profile$(printf '%s' "${@:2}").csv"
 }
 
 # Repeats: an image whose passes are repeated as graphs has the bits of one whose commands are given one by one.
@@ -155,9 +155,12 @@ rung_3() {
 # Rung: where a step's and a decoding's time goes, by kernel
 rung_4() {
     model sigma -g sigma-1024 --only dit,vae
-    part 'profile of a step 512' 90 profile --dit 512x512
-    part 'profile of a step 1024' 90 profile --dit 1024x1024
-    part 'profile of decoding 1024' 90 profile --vae 1024x1024
+    model t5 -g sigma-1024 --only t5 --t5-layers 4
+    part 'profile of a step 512' 90 profile sigma --dit 512x512
+    part 'profile of a step 1024' 90 profile sigma --dit 1024x1024
+    part 'profile of decoding 1024' 90 profile sigma --vae 1024x1024
+    part 'profile of gradients 512' 90 profile sigma --train 512x512
+    part 'profile of captions 4096' 90 profile t5 --t5 4096
 }
 
 # Rung: the CPUs beside a GPU, by default
@@ -197,20 +200,29 @@ rung_9() {
     part 'as a user' 200 as_a_user
 }
 
-# Rung: the text encoder's and training's share of the peak
+# Rung: whole images from the prompt, and where their time goes
 rung_10() {
+    model whole -g sigma-1024
+    part 'whole images' 180 bounded "$build/smalti-bench" generate -m "$work/whole" --precision bf16 --cuda 1 --cpus 4 -s 1024x1024 \
+        --repeats 5 -o "$logs/whole-images.jsonl"
+    part 'trace of an image' 60 bounded "$build/smalti" generate -m "$work/whole" --precision bf16 --cuda 1 --cpus 4 -s 512x512 \
+        -p 'a red star' -q -o "$work/traced.png" --trace "$logs/trace.json"
+}
+
+# Rung: the text encoder's and training's share of the peak
+rung_11() {
     model t5 -g sigma-1024 --only t5 --t5-layers 4
     part 'text encoder' 90 bounded "$build/smalti-bench" stages -m "$work/t5" --precision bf16 --cuda 1 --cpus 1 --t5 300,4096 --repeats 9
     stages 'gradients' 120 --cpus 1 --train 512x512 --samples 4 --repeats 3
 }
 
 # Rung: large images in bounded memory
-rung_11() {
+rung_12() {
     stages 'decoding 8192' 120 --cpus 1 --vae 8192x8192 --gpu-memory-limit 24G --repeats 1
 }
 
 # Rung: compute-sanitizer over every operation
-rung_12() {
+rung_13() {
     local tool
     for tool in memcheck racecheck; do part $tool 240 sanitizer $tool; done
 }
@@ -218,9 +230,9 @@ rung_12() {
 # The tables of what was measured.
 tables() {
     local log
-    for log in a-GPU-alone a-GPU-alone-4096 profile-of-a-step-512 profile-of-a-step-1024 profile-of-decoding-1024 a-GPU-and-the-CPUs \
+    for log in a-GPU-alone a-GPU-alone-4096 profile-of-a-step-512 profile-of-a-step-1024 profile-of-decoding-1024 profile-of-gradients-512 profile-of-captions-4096 a-GPU-and-the-CPUs \
         roofline beside-PyTorch-dit-512x512 beside-PyTorch-dit-1024x1024 beside-PyTorch-dit-2048x2048 beside-PyTorch-decode-1024x1024 \
-        text-encoder gradients decoding-8192 topology; do
+        whole-images text-encoder gradients decoding-8192 topology; do
         [ -s "$logs/$log.log" ] || continue
         printf '\n## %s\n\n' "${log//-/ }"
         sed 's/^/    /' "$logs/$log.log"

@@ -48,6 +48,38 @@ KERNEL(gelu_multiply_f32) GELU_MULTIPLY(SMALTI_F32)
 KERNEL(gelu_multiply_f16) GELU_MULTIPLY(SMALTI_F16)
 KERNEL(gelu_multiply_bf16) GELU_MULTIPLY(SMALTI_BF16)
 
+/* y [rows, columns] *= factors, both of y's dtype. */
+KERNEL(multiply)(GLOBAL const void *factors, GLOBAL void *y, struct gated_gelu_arguments a)
+{
+	if (INDEX < a.rows * a.columns)
+		store_element(y, a.result, INDEX,
+			      load_element(factors, a.result, INDEX) * load_element(y, a.result, INDEX));
+}
+
+/* Does the same in eights, of which a thread has one. */
+DEVICE void scale_eight(enum smalti_dtype dtype, GLOBAL const void *factors, GLOBAL void *y,
+			const struct gated_gelu_arguments *a)
+{
+	const uint i = (uint)INDEX;
+	float values[8], scales[8];
+	if (INDEX >= a->rows * a->columns / 8)
+		return;
+	load_eight(factors, dtype, i, scales);
+	load_eight(y, dtype, i, values);
+	UNROLL
+	for (int j = 0; j < 8; j++)
+		values[j] *= scales[j];
+	store_eight(y, dtype, i, values);
+}
+
+#define MULTIPLY(dtype)                                                                                      \
+	(GLOBAL const void *factors, GLOBAL void *y, struct gated_gelu_arguments a)                          \
+	{                                                                                                    \
+		scale_eight(dtype, factors, y, &a);                                                          \
+	}
+KERNEL(multiply_f16) MULTIPLY(SMALTI_F16)
+KERNEL(multiply_bf16) MULTIPLY(SMALTI_BF16)
+
 /* A thread for each score. What nobody reads is 0, so that no row is without any key. */
 KERNEL(spread_bias)(GLOBAL const float *bias, GLOBAL const int64_t *starts, GLOBAL void *y,
 		    struct spread_bias_arguments a)
