@@ -13,16 +13,18 @@ enum {
 struct wide {
 	const struct attention_memories *data;
 	const struct attention_arguments *a;
-	int64_t first, queries; /* those that are under way */
-	int64_t keys, stride;   /* of all tiles; from one query's scores to the next's */
-	const struct smalti_device_memory *scores, *weights, *sums, *z;
+	struct wide_attention_arguments at;         /* of the queries that are under way */
+	const struct smalti_device_memory *state;   /* f32 [2 + head_dim, queries] */
+	const struct smalti_device_memory *scores;  /* f32 [queries that are under way, keys of all tiles] */
+	const struct smalti_device_memory *weights; /* the same as products take them */
+	const struct smalti_device_memory *factors;
 };
 
 bool smalti_device_attends_wide(struct smalti_device *device, const struct attention_memories *data,
 				const struct attention_arguments *a)
 {
-	return a->heads == 1 && a->head_dim > WIDE && a->head_dim % SMALTI_EIGHT == 0 && a->first &&
-	       a->last && !data->bias && smalti_device_operands(device, a->dtype) == a->dtype;
+	return a->heads == 1 && a->head_dim > WIDE && a->head_dim % SMALTI_EIGHT == 0 && !data->bias &&
+	       smalti_device_operands(device, a->dtype) == a->dtype;
 }
 
 /* Scores [queries, keys of the tile] = q·kᵀ, from the tile's first key on. */
@@ -30,35 +32,36 @@ static int score(struct smalti_device *device, const struct wide *w, int tile, i
 		 struct smalti_error *error)
 {
 	const struct attention_arguments *a = w->a;
-	const struct smalti_device_product product = {.rows = w->queries,
+	const struct smalti_device_product product = {.rows = w->at.rows,
 						      .in = a->head_dim,
 						      .out = a->keys[tile],
-						      .x_first = w->first * a->head_dim,
+						      .x_first = w->at.first * a->head_dim,
 						      .x_stride = a->head_dim,
 						      .w_stride = 2 * a->head_dim,
 						      .y_first = column,
-						      .y_stride = w->stride,
+						      .y_stride = w->at.stride,
 						      .dtype = a->dtype};
 	return smalti_device_product(device, &product, w->data->q, w->data->kv[tile], w->scores, error);
 }
 
-/* z [queries, head_dim] (+)= weights·v, of the tile's keys. */
+/* The state's values [head_dim, queries] (+)= vᵀ·weightsᵀ, of the tile's keys. */
 static int add_values(struct smalti_device *device, const struct wide *w, int tile, int64_t column,
 		      struct smalti_error *error)
 {
 	const struct attention_arguments *a = w->a;
-	const struct smalti_device_product product = {.rows = w->queries,
+	const struct smalti_device_product product = {.rows = a->head_dim,
 						      .in = a->keys[tile],
-						      .out = a->head_dim,
-						      .x_first = column,
-						      .x_stride = w->stride,
-						      .w_first = a->head_dim,
-						      .w_stride = 2 * a->head_dim,
-						      .y_stride = a->head_dim,
-						      .turned_w = true,
-						      .adds = column > 0,
+						      .out = w->at.rows,
+						      .x_first = a->head_dim,
+						      .x_stride = 2 * a->head_dim,
+						      .w_first = column,
+						      .w_stride = w->at.stride,
+						      .y_first = 2 * a->queries + w->at.first,
+						      .y_stride = a->queries,
+						      .turned_x = true,
+						      .adds = !a->first || column > 0,
 						      .dtype = a->dtype};
-	return smalti_device_product(device, &product, w->weights, w->data->kv[tile], w->z, error);
+	return smalti_device_product(device, &product, w->data->kv[tile], w->weights, w->state, error);
 }
 
 static int each_tile(struct smalti_device *device, const struct wide *w,
@@ -76,53 +79,74 @@ static int each_tile(struct smalti_device *device, const struct wide *w,
 static int attend_queries(struct smalti_device *device, const struct wide *w, struct smalti_error *error)
 {
 	const struct attention_arguments *a = w->a;
-	const struct soften_arguments soften = {w->queries, w->keys, w->stride, a->scale};
-	const struct divide_rows_arguments divide = {w->queries, a->head_dim, w->first * a->head_dim};
-	const struct smalti_device_memory *const softened[] = {w->scores, w->weights, w->sums},
-						 *const divided[] = {w->z, w->sums, w->data->y};
+	const int64_t values = w->at.rows * a->head_dim;
+	const struct smalti_device_memory *const softened[] = {w->scores, w->weights, w->state, w->factors},
+						 *const scaled[] = {w->factors, w->state},
+						 *const divided[] = {w->state, w->data->y};
 	if (each_tile(device, w, score, error) < 0 ||
-	    smalti_device_groups(device, SMALTI_DEVICE_FORM("soften", a->dtype), w->queries, softened,
-				 &soften, error) < 0 ||
-	    each_tile(device, w, add_values, error) < 0)
+	    smalti_device_groups(device, SMALTI_DEVICE_FORM("soften", a->dtype), w->at.rows, softened, &w->at,
+				 error) < 0)
 		return -1;
-	return smalti_device_elements(device, SMALTI_DEVICE_FORM("divide_rows", a->dtype),
-				      w->queries * a->head_dim / SMALTI_EIGHT, divided, &divide, error);
+	if (!a->first && smalti_device_elements(device, "scale_values", values, scaled, &w->at, error) < 0)
+		return -1;
+	if (each_tile(device, w, add_values, error) < 0)
+		return -1;
+	return a->last ? smalti_device_elements(device, SMALTI_DEVICE_FORM("divide_values", a->dtype),
+						values / SMALTI_EIGHT, divided, &w->at, error)
+		       : 0;
+}
+
+/* Has the state in *w: that of the tasks before and behind this one. The last task only reads it. */
+static int take_state(struct smalti_device *device, struct wide *w, struct smalti_error *error)
+{
+	const struct attention_arguments *a = w->a;
+	const struct copy_arguments copy = {(2 + a->head_dim) * a->queries * (int64_t)sizeof(float)};
+	w->state =
+	    a->last ? smalti_device_scratch(device, SMALTI_DEVICE_X, copy.bytes, error) : w->data->state;
+	const struct smalti_device_memory *const buffers[] = {w->data->state, w->state};
+	if (!w->state || a->first || !a->last)
+		return w->state ? 0 : -1;
+	return smalti_device_elements(device, "copy", copy.bytes / 4, buffers, &copy, error);
 }
 
 /* Takes room for so many queries. */
 static int take_room(struct smalti_device *device, struct wide *w, int64_t queries,
 		     struct smalti_error *error)
 {
-	const int64_t scores = queries * w->stride, f32 = (int64_t)sizeof(float);
+	const int64_t scores = queries * w->at.stride, f32 = (int64_t)sizeof(float);
+	const enum smalti_dtype dtype = w->a->dtype;
 	w->scores = w->weights = smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT, scores * f32, error);
-	w->sums = smalti_device_scratch(device, SMALTI_DEVICE_COEFFICIENTS, queries * f32, error);
-	w->z = smalti_device_scratch(device, SMALTI_DEVICE_X, queries * w->a->head_dim * f32, error);
-	if (w->scores && w->a->dtype != SMALTI_F32)
+	w->factors = smalti_device_scratch(device, SMALTI_DEVICE_COEFFICIENTS, queries * f32, error);
+	if (w->scores && dtype != SMALTI_F32)
 		w->weights = smalti_device_scratch(device, SMALTI_DEVICE_ROUNDED,
-						   scores * smalti_dtype_bytes(w->a->dtype), error);
-	return w->scores && w->weights && w->sums && w->z ? 0 : -1;
+						   scores * smalti_dtype_bytes(dtype), error);
+	return w->scores && w->weights && w->factors ? 0 : -1;
 }
 
 /* Returns how many queries' scores have room at once. */
 static int64_t most_queries(const struct smalti_device *device, const struct wide *w)
 {
-	const int64_t room = smalti_device_room(device) / (w->stride * (int64_t)sizeof(float));
+	const int64_t room = smalti_device_room(device) / (w->at.stride * (int64_t)sizeof(float));
 	const int64_t whole = room / MULTIPLE * MULTIPLE;
-	return smalti_min(w->a->queries, smalti_max(1, whole ? whole : room));
+	const int64_t most = smalti_min(w->a->queries, (int64_t)UINT32_MAX / w->a->head_dim);
+	return smalti_min(most, smalti_max(1, whole ? whole : room));
 }
 
 int smalti_device_attend_wide(struct smalti_device *device, const struct attention_memories *data,
 			      const struct attention_arguments *a, struct smalti_error *error)
 {
-	struct wide w = {.data = data, .a = a};
+	struct wide w = {
+	    .data = data,
+	    .a = a,
+	    .at = {.queries = a->queries, .columns = a->head_dim, .scale = a->scale, .begins = a->first}};
 	for (int tile = 0; tile < SMALTI_MANY; tile++)
-		w.keys += a->keys[tile];
-	w.stride = smalti_round_up(w.keys, SMALTI_EIGHT);
+		w.at.keys += a->keys[tile];
+	w.at.stride = smalti_round_up(w.at.keys, SMALTI_EIGHT);
 	const int64_t step = most_queries(device, &w);
-	if (take_room(device, &w, step, error) < 0)
+	if (take_state(device, &w, error) < 0 || take_room(device, &w, step, error) < 0)
 		return -1;
-	for (; w.first < a->queries; w.first += step) {
-		w.queries = smalti_min(step, a->queries - w.first);
+	for (; w.at.first < a->queries; w.at.first += step) {
+		w.at.rows = smalti_min(step, a->queries - w.at.first);
 		if (attend_queries(device, &w, error) < 0)
 			return -1;
 	}

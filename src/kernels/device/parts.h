@@ -94,18 +94,17 @@ struct attention_weights_arguments {
 	float scale;
 };
 
-/* weights [rows, stride] = 2^(score − the largest of its row), of scores f32 [rows, stride], which times
- * `scale` are in units of ln 2; 0 beyond the keys. sums f32 [rows]: of the weights before they are rounded.
- * The weights may be where the scores are, in f32. `stride` is a multiple of 8. */
-struct soften_arguments {
-	int64_t rows, keys, stride;
+/* Attention of one head by products, of queries first … first + rows − 1 of `queries`, in units of ln 2. The
+ * state f32 [2 + columns, queries] is that of struct attention_arguments: where it begins there is none yet.
+ *
+ * soften: weights [rows, stride] = 2^(score·scale − origin), 0 beyond the keys, of scores f32 [rows, stride];
+ * in f32 both may be the same. The state's origin and sum become those with these keys, and factors f32
+ * [rows] what its values are to be multiplied by. `stride` is a multiple of 8. scale_values: does that.
+ * divide_values: y [queries, columns] = the state's values / its sum; `columns` is a multiple of 8. rows · columns fit into 32 bits. */
+struct wide_attention_arguments {
+	int64_t first, rows, queries, keys, stride, columns;
 	float scale;
-};
-
-/* y, from element `first` on, [rows, columns] = z f32 [rows, columns] / sums f32 [rows]. `columns` and
- * `first` are multiples of 8. */
-struct divide_rows_arguments {
-	int64_t rows, columns, first;
+	int begins; /* whether */
 };
 
 struct adamw_elements_arguments {
