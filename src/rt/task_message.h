@@ -11,7 +11,7 @@ struct smalti_pool;
 struct starpu_task;
 
 /* The distinct tiles of a task, and the operations that it may be made of. */
-enum { SMALTI_TASK_TILES = 384, SMALTI_TASK_STEPS = 192, SMALTI_NO_SLOT = -1 };
+enum { SMALTI_TASK_TILES = 1536, SMALTI_TASK_STEPS = 768, SMALTI_NO_SLOT = -1 };
 
 /* One operation of a task. */
 struct smalti_step {
