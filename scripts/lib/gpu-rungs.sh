@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck disable=SC2154,SC2317 # what scripts/gpu-check sets, and functions that part() calls
+# shellcheck disable=SC2034,SC2154,SC2317 # what scripts/gpu-check sets and reads, and functions that part() calls
 # The rungs of scripts/gpu-check, and how each is measured. A rung is a function rung_N; the line above it says what it answers.
 
 tests=(devices device_linear device_tiles transfers fusion device_plans cudnn retrieve golden generate)
@@ -83,7 +83,7 @@ profile() {
     cp "$work/profile.csv" "$logs/profile$(printf '%s' "${@:2}").csv"
 }
 
-# Repeats: an image whose passes are repeated as graphs has the bits of one whose commands are given one by one.
+# repeats: an image whose passes are repeated as graphs has the bits of one whose commands are given one by one.
 repeats() {
     local grain
     for grain in pass operation; do
@@ -234,7 +234,7 @@ tables() {
         roofline beside-PyTorch-dit-512x512 beside-PyTorch-dit-1024x1024 beside-PyTorch-dit-2048x2048 beside-PyTorch-decode-1024x1024 \
         whole-images text-encoder gradients decoding-8192 topology; do
         [ -s "$logs/$log.log" ] || continue
-        printf '\n## %s\n\n' "${log//-/ }"
+        printf '\n### %s\n\n' "${log//-/ }"
         sed 's/^/    /' "$logs/$log.log"
     done
 }
