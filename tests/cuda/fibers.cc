@@ -43,6 +43,7 @@ struct {
 	void *argument;
 	unsigned threads, begun, ended;
 	bool backwards;
+	bool idle; /* no fiber could go on */
 } group;
 
 /* Back to the caller until it enters this fiber again. */
@@ -116,6 +117,12 @@ unsigned count_waiting(unsigned fibers_begun, bool at_barrier)
 	return waiting;
 }
 
+/* What lets others go on before it is ready when none of them is. */
+bool is_last(void *)
+{
+	return group.idle;
+}
+
 /* All that may go on do so, to what they wait for next, or to their end; returns how many did. */
 unsigned go_on(unsigned fibers_begun)
 {
@@ -130,6 +137,7 @@ unsigned go_on(unsigned fibers_begun)
 		enter(next);
 		went++;
 	}
+	group.idle = went == 0 && !group.idle;
 	return went;
 }
 
@@ -144,10 +152,10 @@ void wait_for(bool (*ready)(void *), void *argument)
 
 void standin_fibers(unsigned threads, void (*body)(void *argument), void *argument)
 {
-	group = {body, argument, threads, 0, 0, !group.backwards};
+	group = {body, argument, threads, 0, 0, !group.backwards, false};
 	const unsigned fibers_begun = begin();
 	while (count_waiting(fibers_begun, false) > 0)
-		if (go_on(fibers_begun) == 0) {
+		if (go_on(fibers_begun) == 0 && !group.idle) {
 			fprintf(
 			    stderr,
 			    "stand-in: of %u threads %u wait at a barrier, and %u for what does not come; "
@@ -172,4 +180,9 @@ void standin_wait_until(bool (*ready)(void *argument), void *argument)
 {
 	if (!ready(argument))
 		wait_for(ready, argument);
+}
+
+void standin_let_others(void)
+{
+	wait_for(is_last, nullptr);
 }

@@ -18,3 +18,6 @@ void standin_barrier(void);
 /* Goes on when ready(argument), which is asked whenever the others have had their turn. Aborts if none can go
  * on any more. */
 void standin_wait_until(bool (*ready)(void *argument), void *argument);
+
+/* Goes on when no fiber can otherwise. */
+void standin_let_others(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What src/kernels/device/hopper.h has of a GPU, for threads that are fibers. What a GPU does while threads
- * go on is done as early as it may in one group, and in the next as late as it may: what does not wait for it
- * finds other values in one of them. */
+ * go on, copies and products, is done as early as it may in some groups, and in others as late as it may:
+ * what does not wait for it finds other values in one of them. */
 #pragma once
 
 #include "cuda/fibers.h"
@@ -57,7 +57,8 @@ struct hopper_queue {
 
 static struct {
 	alignas(1024) char memory[STANDIN_MOST_SHARED];
-	bool late;
+	unsigned number;
+	bool late_products, late_boxes;
 	std::map<uint, hopper_barrier> barriers;
 	hopper_meeting turns[16], teams[HOPPER_THREADS / TEAM], warps[HOPPER_THREADS / 32];
 	hopper_queue queues[HOPPER_THREADS / TEAM];
@@ -83,7 +84,8 @@ static inline uint hopper_memory()
 	if (THREAD > 0)
 		return HOPPER_MEMORY_BEGIN;
 	memset(hopper_group.memory, 0xff, sizeof(hopper_group.memory));
-	hopper_group.late = !hopper_group.late;
+	hopper_group.late_products = hopper_group.number % 2;
+	hopper_group.late_boxes = hopper_group.number++ / 2 % 2;
 	hopper_group.barriers.clear();
 	for (hopper_meeting &meeting : hopper_group.turns)
 		meeting = {};
@@ -202,7 +204,7 @@ static inline void wait_phase(uint barrier, int phase)
 static inline void load_box(uint to, const CUtensorMap *map, int column, int head, int token, uint barrier)
 {
 	barrier_at(barrier)->boxes.push_back({to, map, {column, head, token}});
-	if (!hopper_group.late)
+	if (!hopper_group.late_boxes)
 		bring_boxes(barrier_at(barrier));
 }
 
@@ -269,7 +271,7 @@ static inline void end_batch()
 		queue->ends.push_back(queue->given[thread]);
 	else if (queue->ends[number] != queue->given[thread])
 		refuse_hopper("threads of a team differ in what they multiply");
-	bool all = !hopper_group.late;
+	bool all = !hopper_group.late_products;
 	for (int i = 0; i < TEAM; i++)
 		all = all && (size_t)queue->ended[i] > number;
 	if (all)
@@ -281,6 +283,8 @@ template <int batches> static inline void wait_batches()
 	hopper_queue *queue = queue_of_team();
 	const int number = THREAD / TEAM, ended = queue->ended[THREAD % TEAM];
 	meet(&hopper_group.teams[number], TEAM);
+	if (hopper_group.late_products)
+		standin_let_others();
 	if (ended > batches)
 		run_products(queue, queue->ends[(size_t)(ended - batches) - 1]);
 	if (batches == 0)
