@@ -45,6 +45,7 @@ struct smalti_cuda_attention {
 	cudaLibrary_t library;
 	encode_function *encode;
 	cudaKernel_t kernels[FORMS][SMALTI_BF16 + 1];
+	int units; /* multiprocessors: one has one group */
 };
 
 /* Finds the kernels and allows each its local memory. */
@@ -86,7 +87,8 @@ void smalti_cuda_attention_open(struct smalti_cuda_device *cuda)
 	cuda->attention = attention;
 	if (!attention)
 		return;
-	if (!cudaLibraryLoadData(&attention->library, smalti_hopper_program, NULL, NULL, 0, NULL, NULL, 0) &&
+	if (!cudaDeviceGetAttribute(&attention->units, cudaDevAttrMultiProcessorCount, cuda->number) &&
+	    !cudaLibraryLoadData(&attention->library, smalti_hopper_program, NULL, NULL, 0, NULL, NULL, 0) &&
 	    find_encoder(attention) && find_kernels(attention, cuda->number))
 		return;
 	cudaGetLastError();
@@ -142,7 +144,7 @@ static int form_of(int64_t head_dim)
 	return -1;
 }
 
-static int64_t groups_of(const struct smalti_device_attend_tile *a)
+static int64_t shares_of(const struct smalti_device_attend_tile *a)
 {
 	return (a->queries + SMALTI_HOPPER_ROWS - 1) / SMALTI_HOPPER_ROWS * a->heads;
 }
@@ -153,7 +155,7 @@ bool smalti_cuda_attends_tile(struct smalti_device *device, const struct smalti_
 	return ((struct smalti_cuda_device *)device)->attention &&
 	       (a->dtype == SMALTI_F16 || a->dtype == SMALTI_BF16) && form_of(a->head_dim) >= 0 &&
 	       a->queries > 0 && a->keys > 0 && a->keys <= INT_MAX - SMALTI_HOPPER_ROWS &&
-	       a->queries <= INT_MAX - SMALTI_HOPPER_ROWS && groups_of(a) <= INT_MAX && a->scale > 0 &&
+	       a->queries <= INT_MAX - SMALTI_HOPPER_ROWS && shares_of(a) <= INT_MAX / 2 && a->scale > 0 &&
 	       is_aligned(&q) && is_aligned(&k) && is_aligned(&v);
 }
 
@@ -209,7 +211,9 @@ int smalti_cuda_attend_tile(struct smalti_device *device, const struct smalti_de
 						    .first = a->first,
 						    .last = a->last};
 	void *parameters[MAPS + 4] = {[MAPS] = &addresses[0], &addresses[1], &addresses[2], &arguments};
-	const struct dim3 groups = {(unsigned)groups_of(a), 1, 1}, threads = {SMALTI_HOPPER_THREADS, 1, 1};
+	const int64_t units = smalti_max(cuda->attention->units, 1);
+	const struct dim3 groups = {(unsigned)smalti_min(shares_of(a), units), 1, 1},
+			  threads = {SMALTI_HOPPER_THREADS, 1, 1};
 	for (int i = 0; i < MAPS; i++)
 		parameters[i] = &maps[i];
 	const CUresult encoded = encode_all(cuda->attention, a, forms[form].narrow, maps);

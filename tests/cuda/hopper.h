@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -47,10 +48,10 @@ struct hopper_product {
 };
 
 struct hopper_queue {
-	std::vector<hopper_product> products;
-	std::vector<size_t> ends; /* of batches */
+	std::deque<hopper_product> products; /* that are not done */
 	size_t done = 0;
-	int ended[TEAM] = {}; /* batches, by each thread */
+	std::vector<size_t> ends; /* of batches */
+	int ended[TEAM] = {};     /* batches, by each thread */
 	size_t given[TEAM] = {};
 	bool begun[TEAM] = {};
 };
@@ -253,8 +254,10 @@ static inline hopper_queue *queue_of_team()
 
 static inline void run_products(hopper_queue *queue, size_t end)
 {
-	for (; queue->done < end; queue->done++)
-		queue->products[queue->done].multiply(&queue->products[queue->done]);
+	for (; queue->done < end; queue->done++) {
+		queue->products.front().multiply(&queue->products.front());
+		queue->products.pop_front();
+	}
 }
 
 static inline void begin_products()
@@ -296,7 +299,7 @@ static inline void give_product(const hopper_product &product, float *d, const u
 {
 	hopper_queue *queue = queue_of_team();
 	const int thread = THREAD % TEAM;
-	const size_t number = queue->given[thread]++;
+	const size_t number = queue->given[thread]++ - queue->done;
 	if (!queue->begun[thread])
 		refuse_hopper("a product that nothing begins");
 	if (number == queue->products.size())

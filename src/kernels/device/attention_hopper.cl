@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* attend() in f16 and bf16 for compute capability 9.0, where heads have one of a few sizes. A group has three
- * teams: the first two have 64 queries of one head each, and go through the keys 128 at a time; a thread of
- * the third one has tiles of keys and values copied to local memory, some ahead. A team softens the scores of
- * a tile while the tensor cores weigh the values of the one before, and while the other team's products are
- * computed: they take turns.
+/* attend() in f16 and bf16 for compute capability 9.0, where heads have one of a few sizes. A group takes
+ * shares, of 128 queries of one head, until none is left. It has three teams: the first two have 64 of the
+ * queries each, and go through the keys 128 at a time; a thread of the third one has queries, and tiles of
+ * keys and values, copied to local memory, some ahead, also those of the next share. A team softens the
+ * scores of a tile while the tensor cores weigh the values of the one before, and while the other team's
+ * products are computed: they take turns.
  *
  * Between products and the wait for them must be no branch, and indices of arrays have to be constants: else
  * the compiler waits for each product, or has arrays in memory. */
@@ -26,7 +27,8 @@ template <int head_dim> struct hopper {
 		VALUE_BYTES = SMALTI_HOPPER_VALUE_BYTES(head_dim),
 		STAGES = SMALTI_HOPPER_STAGES(head_dim)
 	};
-	uint queries, keys, values, queries_came, keys_came, values_came, keys_read, values_read;
+	uint queries, keys, values, queries_came, queries_read, keys_came, values_came, keys_read,
+	    values_read;
 };
 
 template <int head_dim> DEVICE struct hopper<head_dim> cut_memory(uint memory) {
@@ -40,6 +42,7 @@ template <int head_dim> DEVICE struct hopper<head_dim> cut_memory(uint memory) {
 	at.keys_read = at.values_came + 8 * hopper::STAGES;
 	at.values_read = at.keys_read + 8 * hopper::STAGES;
 	at.queries_came = at.values_read + 8 * hopper::STAGES;
+	at.queries_read = at.queries_came + 8;
 	return at;
 }
 
@@ -52,6 +55,22 @@ template <int stages> DEVICE struct stage stage_behind(struct stage stage)
 {
 	const bool wraps = stage.at == stages - 1;
 	return {wraps ? 0 : stage.at + 1, wraps ? stage.phase ^ 1 : stage.phase};
+}
+
+/* What a group takes: 128 queries of a head, from `first` on. */
+struct hopper_share {
+	int head, first;
+};
+
+DEVICE int shares_of(const struct attend_hopper_arguments *a)
+{
+	return (a->queries + TILE - 1) / TILE * a->heads;
+}
+
+DEVICE struct hopper_share hopper_share_of(int number, const struct attend_hopper_arguments *a)
+{
+	const int tiles = (a->queries + TILE - 1) / TILE;
+	return {number / tiles, number % tiles * TILE};
 }
 
 /* Of one thread. A tile comes when both teams have read the one that was there.
@@ -168,14 +187,28 @@ template <enum smalti_dtype dtype, int head_dim> DEVICE void follow_origin(struc
 		r->weights[i] = pair_of<dtype>(r->scores[2 * i], r->scores[2 * i + 1]);
 }
 
+/* What a kernel writes. */
+struct hopper_results {
+	GLOBAL float *state, *lse;
+	GLOBAL ushort *y;
+};
+
 /* A team's queries, and what it has read of the keys and values. */
 template <int head_dim> struct hopper_team {
 	struct hopper<head_dim> at;
 	int number;
 	uint q, q_narrow;
 	struct stage before, now; /* of the tile whose values are to be weighed, and the next one */
+	int phase;                /* of the queries */
 	float scale;
 };
+
+/* Goes on to the next tile. */
+template <int head_dim> DEVICE void pass_tile(struct hopper_team<head_dim> *team)
+{
+	team->before = team->now;
+	team->now = stage_behind<hopper<head_dim>::STAGES>(team->now);
+}
 
 /* Scores of the next tile, of `keys` keys if it is the last one, while the values of the one before are
  * weighed. */
@@ -201,8 +234,7 @@ DEVICE void take_tile(struct hopper_team<head_dim> *team, struct hopper_running<
 	wait_batches<0>();
 	arrive_if(THREAD % TEAM == 0, at->values_read + 8 * before.at);
 	follow_origin<dtype>(r);
-	team->before = now;
-	team->now = stage_behind<hopper::STAGES>(now);
+	pass_tile(team);
 }
 
 /* As take_tile_state() and its like in attention_tensor.cl have it; `from` and `to` are where the state of
@@ -248,135 +280,178 @@ DEVICE void finish_hopper(const struct hopper_running<head_dim> *r, float sum, i
 }
 /* @} */
 
-/* What a group has in memory: its head, and its first query. */
-struct hopper_share {
-	int head, first;
-	GLOBAL float *state, *lse;
-	GLOBAL ushort *y;
-};
+/* Where the state of a head's query begins. */
+template <int head_dim>
+DEVICE int64_t hopper_state_of(int head, int query, const struct attend_hopper_arguments *a)
+{
+	return (int64_t)head * (2 + head_dim) * a->queries + query;
+}
 
 template <enum smalti_dtype dtype, int head_dim>
-DEVICE void leave_hopper(const struct hopper_running<head_dim> *r, const struct hopper_share *share,
+DEVICE void leave_hopper(const struct hopper_running<head_dim> *r, const struct hopper_results *to, int head,
 			 int query, const struct attend_hopper_arguments *a)
 {
 	UNROLL
 	for (int row = 0; row < 2; row++) {
 		float sum = r->sum[row] + of_lane_beside(r->sum[row], 1);
 		sum += of_lane_beside(sum, 2);
-		const int64_t at = query + 8 * row;
+		const int at = query + 8 * row;
 		if (at >= a->queries)
 			continue;
 		if (a->last)
-			finish_hopper<dtype>(r, sum, row,
-					     share->y + (at * a->heads + share->head) * head_dim);
+			finish_hopper<dtype>(r, sum, row, to->y + ((int64_t)at * a->heads + head) * head_dim);
 		else
 			leave_hopper_state(r, sum, a->queries, row,
-					   share->state + (int64_t)share->head * (2 + head_dim) * a->queries +
-					       at);
-		if (a->last && share->lse && THREAD % 4 == 0)
-			share->lse[(int64_t)share->head * a->queries + at] = r->origin[row] + log2f(sum);
+					   to->state + hopper_state_of<head_dim>(head, at, a));
+		if (a->last && to->lse && THREAD % 4 == 0)
+			to->lse[(int64_t)head * a->queries + at] = r->origin[row] + log2f(sum);
 	}
 }
 
-/* A team's part. */
+/* Scores of a share's first tile. */
 template <enum smalti_dtype dtype, int head_dim>
-DEVICE void multiply_hopper(const struct hopper<head_dim> *at, const struct hopper_share *share,
-			    const struct attend_hopper_arguments *a)
+DEVICE void begin_share(struct hopper_team<head_dim> *team, struct hopper_running<head_dim> *r, int keys)
 {
 	typedef struct hopper<head_dim> hopper;
-	const int number = THREAD / TEAM, tiles = (a->keys + TILE - 1) / TILE;
-	const int query = share->first + number * 64 + THREAD % TEAM / 32 * 16 + THREAD % 32 / 4;
-	struct hopper_team<head_dim> team = {
-		*at, number, at->queries + number * 64 * 128, 0, {0, 0}, {0, 0}, a->scale
-	};
+	const hopper *at = &team->at;
+	const struct stage now = team->now;
+	wait_phase(at->queries_came, team->phase);
+	wait_phase(at->keys_came + 8 * now.at, now.phase);
+	if (team->number == 1)
+		begin_turn(2);
+	begin_products();
+	begin_scores<dtype, head_dim>(r->scores, team->q, team->q_narrow,
+				      at->keys + now.at * hopper::KEY_BYTES);
+	end_turn(2 - team->number);
+	wait_batches<0>();
+	arrive_if(THREAD % TEAM == 0, at->keys_read + 8 * now.at);
+	if (keys < TILE)
+		mask_scores(r->scores, keys);
+	soften_scores(r, team->scale);
+	follow_origin<dtype>(r);
+	pass_tile(team);
+}
+
+/* Values of its last tile. */
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void end_share(struct hopper_team<head_dim> *team, struct hopper_running<head_dim> *r)
+{
+	typedef struct hopper<head_dim> hopper;
+	const hopper *at = &team->at;
+	arrive_if(THREAD % TEAM == 0, at->queries_read);
+	if (team->number == 0)
+		begin_turn(1); /* what the other team has ended last */
+	wait_phase(at->values_came + 8 * team->before.at, team->before.phase);
+	begin_products();
+	begin_values<dtype, head_dim>(r->values, r->weights,
+				      at->values + team->before.at * hopper::VALUE_BYTES);
+	wait_batches<0>();
+	arrive_if(THREAD % TEAM == 0, at->values_read + 8 * team->before.at);
+	team->phase ^= 1;
+}
+
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void multiply_share(struct hopper_team<head_dim> *team, const struct hopper_share *share,
+			   const struct hopper_results *to, const struct attend_hopper_arguments *a)
+{
+	const int tiles = (a->keys + TILE - 1) / TILE;
+	const int query = share->first + team->number * 64 + THREAD % TEAM / 32 * 16 + THREAD % 32 / 4;
 	struct hopper_running<head_dim> r = {
 		{-INFINITY, -INFINITY}, {0, 0}, {0, 0}, {0}, {0},
 		{
 			0
 		}
 	};
-	team.q_narrow = at->queries + hopper::PANELS * PANEL_BYTES + number * 64 * 2 * hopper::NARROW;
-	team.now = stage_behind<hopper::STAGES>(team.before);
 	UNROLL
 	for (int row = 0; row < 2; row++)
 		if (!a->first && query + 8 * row < a->queries)
-			take_hopper_state(share->state + (int64_t)share->head * (2 + head_dim) * a->queries +
-					      query + 8 * row,
+			take_hopper_state(to->state +
+					      hopper_state_of<head_dim>(share->head, query + 8 * row, a),
 					  a->queries, row, &r);
-	wait_phase(at->queries_came, 0);
-	wait_phase(at->keys_came, 0);
-	if (number == 1)
-		begin_turn(2);
-	begin_products();
-	begin_scores<dtype, head_dim>(r.scores, team.q, team.q_narrow, at->keys);
-	wait_batches<0>();
-	end_turn(2 - number);
-	arrive_if(THREAD % TEAM == 0, at->keys_read);
-	if (tiles == 1)
-		mask_scores(r.scores, a->keys);
-	soften_scores(&r, a->scale);
-	follow_origin<dtype>(&r);
+	begin_share<dtype>(team, &r, a->keys);
 	for (int tile = 1; tile < tiles - 1; tile++)
-		take_tile<dtype, head_dim, false>(&team, &r, TILE);
+		take_tile<dtype, head_dim, false>(team, &r, TILE);
 	if (tiles > 1)
-		take_tile<dtype, head_dim, true>(&team, &r, a->keys - (tiles - 1) * TILE);
-	if (number == 0)
-		begin_turn(1); /* what the other team has ended last */
-	wait_phase(at->values_came + 8 * team.before.at, team.before.phase);
-	begin_products();
-	begin_values<dtype, head_dim>(r.values, r.weights, at->values + team.before.at * hopper::VALUE_BYTES);
-	wait_batches<0>();
-	leave_hopper<dtype>(&r, share, query, a);
+		take_tile<dtype, head_dim, true>(team, &r, a->keys - (tiles - 1) * TILE);
+	end_share<dtype>(team, &r);
+	leave_hopper<dtype>(&r, to, share->head, query, a);
 }
 
+/* A team's part. */
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void multiply_hopper(const struct hopper<head_dim> *at, const struct hopper_results *to,
+			    const struct attend_hopper_arguments *a)
+{
+	typedef struct hopper<head_dim> hopper;
+	struct hopper_team<head_dim> team = {
+		*at, THREAD / TEAM, 0, 0, {0, 0}, {0, 0}, 0, a->scale
+	};
+	team.q = at->queries + team.number * 64 * 128;
+	team.q_narrow = at->queries + hopper::PANELS * PANEL_BYTES + team.number * 64 * 2 * hopper::NARROW;
+	for (int number = (int)GROUP; number < shares_of(a); number += (int)GROUPS) {
+		const struct hopper_share share = hopper_share_of(number, a);
+		multiply_share<dtype>(&team, &share, to, a);
+	}
+}
+
+struct hopper_maps {
+	const CUtensorMap *q_wide, *q_narrow, *k_wide, *k_narrow, *v;
+};
+
+/* The part of the thread that loads. */
 template <int head_dim>
-DEVICE void load_hopper(const struct hopper<head_dim> *at, const CUtensorMap *q_wide,
-			const CUtensorMap *q_narrow, const CUtensorMap *k_wide, const CUtensorMap *k_narrow,
-			const CUtensorMap *v, const struct hopper_share *share,
+DEVICE void load_hopper(const struct hopper<head_dim> *at, const struct hopper_maps *maps,
 			const struct attend_hopper_arguments *a)
 {
 	typedef struct hopper<head_dim> hopper;
 	struct stage stage = {0, 0};
-	load_keys<head_dim>(at->queries, q_wide, q_narrow, share->head, share->first, at->queries_came);
-	for (int key = 0; key < a->keys; key += TILE) {
-		const uint barrier = 8 * stage.at;
-		wait_phase(at->keys_read + barrier, stage.phase ^ 1);
-		load_keys<head_dim>(at->keys + stage.at * hopper::KEY_BYTES, k_wide, k_narrow, share->head,
-				    key, at->keys_came + barrier);
-		wait_phase(at->values_read + barrier, stage.phase ^ 1);
-		load_values<head_dim>(at->values + stage.at * hopper::VALUE_BYTES, v, share->head, key,
-				      at->values_came + barrier);
-		stage = stage_behind<hopper::STAGES>(stage);
+	int phase = 1;
+	for (int number = (int)GROUP; number < shares_of(a); number += (int)GROUPS, phase ^= 1) {
+		const struct hopper_share share = hopper_share_of(number, a);
+		wait_phase(at->queries_read, phase);
+		load_keys<head_dim>(at->queries, maps->q_wide, maps->q_narrow, share.head, share.first,
+				    at->queries_came);
+		for (int key = 0; key < a->keys; key += TILE) {
+			const uint barrier = 8 * stage.at;
+			wait_phase(at->keys_read + barrier, stage.phase ^ 1);
+			load_keys<head_dim>(at->keys + stage.at * hopper::KEY_BYTES, maps->k_wide,
+					    maps->k_narrow, share.head, key, at->keys_came + barrier);
+			wait_phase(at->values_read + barrier, stage.phase ^ 1);
+			load_values<head_dim>(at->values + stage.at * hopper::VALUE_BYTES, maps->v,
+					      share.head, key, at->values_came + barrier);
+			stage = stage_behind<hopper::STAGES>(stage);
+		}
 	}
 }
 
-template <enum smalti_dtype dtype, int head_dim>
-DEVICE void attend_hopper(const CUtensorMap *q_wide, const CUtensorMap *q_narrow, const CUtensorMap *k_wide,
-			  const CUtensorMap *k_narrow, const CUtensorMap *v, GLOBAL float *state,
-			  GLOBAL ushort *y, GLOBAL float *lse, const struct attend_hopper_arguments *a)
+template <int head_dim> DEVICE void open_barriers(const struct hopper<head_dim> *at)
 {
-	typedef struct hopper<head_dim> hopper;
-	const hopper at = cut_memory<head_dim>(hopper_memory());
-	const int tiles = (a->queries + TILE - 1) / TILE, group = (int)GROUP;
-	const struct hopper_share share = {group / tiles, group % tiles * TILE, state, lse, y};
-	if (THREAD == 0) {
-		open_barrier(at.queries_came, 1);
-		for (int i = 0; i < hopper::STAGES; i++) {
-			open_barrier(at.keys_came + 8 * i, 1);
-			open_barrier(at.values_came + 8 * i, 1);
-			open_barrier(at.keys_read + 8 * i, 2);
-			open_barrier(at.values_read + 8 * i, 2);
-		}
-		show_barriers();
+	open_barrier(at->queries_came, 1);
+	open_barrier(at->queries_read, 2);
+	for (int i = 0; i < hopper<head_dim>::STAGES; i++) {
+		open_barrier(at->keys_came + 8 * i, 1);
+		open_barrier(at->values_came + 8 * i, 1);
+		open_barrier(at->keys_read + 8 * i, 2);
+		open_barrier(at->values_read + 8 * i, 2);
 	}
+	show_barriers();
+}
+
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void attend_hopper(const struct hopper_maps *maps, const struct hopper_results *to,
+			  const struct attend_hopper_arguments *a)
+{
+	const struct hopper<head_dim> at = cut_memory<head_dim>(hopper_memory());
+	if (THREAD == 0)
+		open_barriers<head_dim>(&at);
 	BARRIER();
 	if (THREAD >= 2 * TEAM) {
 		leave_registers<LOADING_REGISTERS>();
 		if (THREAD == 2 * TEAM)
-			load_hopper<head_dim>(&at, q_wide, q_narrow, k_wide, k_narrow, v, &share, a);
+			load_hopper<head_dim>(&at, maps, a);
 	} else {
 		take_registers<MULTIPLYING_REGISTERS>();
-		multiply_hopper<dtype, head_dim>(&at, &share, a);
+		multiply_hopper<dtype, head_dim>(&at, to, a);
 	}
 }
 
@@ -384,7 +459,9 @@ DEVICE void attend_hopper(const CUtensorMap *q_wide, const CUtensorMap *q_narrow
 	TENSOR_MAP q_wide, TENSOR_MAP q_narrow, TENSOR_MAP k_wide, TENSOR_MAP k_narrow, TENSOR_MAP v,        \
 	    GLOBAL float *state, GLOBAL ushort *y, GLOBAL float *lse, struct attend_hopper_arguments a
 #define HOPPER(dtype, head_dim)                                                                              \
-	attend_hopper<dtype, head_dim>(&q_wide, &q_narrow, &k_wide, &k_narrow, &v, state, y, lse, &a)
+	const struct hopper_maps maps = {&q_wide, &q_narrow, &k_wide, &k_narrow, &v};                        \
+	const struct hopper_results to = {state, lse, y};                                                    \
+	attend_hopper<dtype, head_dim>(&maps, &to, &a)
 
 KERNEL_WITHIN(attend_hopper_f16_64, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
 {

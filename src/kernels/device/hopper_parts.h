@@ -28,7 +28,7 @@ enum {
 	(1024 + SMALTI_HOPPER_KEY_BYTES(head_dim) +                                                          \
 	 SMALTI_HOPPER_STAGES(head_dim) *                                                                    \
 	     (SMALTI_HOPPER_KEY_BYTES(head_dim) + SMALTI_HOPPER_VALUE_BYTES(head_dim) + 32) +                \
-	 8)
+	 16)
 
 /* Attention of `queries` tokens to `keys` tokens of one tile, one of them at least, as struct
  * attend_arguments has it; the scale is that of scores in units of ln 2. */
