@@ -89,27 +89,25 @@ static void free_problem(struct problem *p)
 	free(p->lse);
 }
 
-static void copy(const struct problem *p, const struct smalti_device_memory *memory, void *host,
-		 int64_t bytes, bool to_device)
+static void copy(const struct smalti_device_memory *memory, void *host, int64_t bytes, bool to_device)
 {
 	const uintptr_t on = (uintptr_t)memory->memory, at = (uintptr_t)host;
 	const unsigned node = starpu_worker_get_local_memory_node();
-	(void)p;
 	if (to_device)
 		starpu_interface_copy(at, 0, STARPU_MAIN_RAM, on, 0, node, (size_t)bytes, NULL);
 	else
 		starpu_interface_copy(on, 0, node, at, 0, STARPU_MAIN_RAM, (size_t)bytes, NULL);
 }
 
-/* Elements from..., rows of `columns` in rows of `stride`; those that are not given are left as they are. */
 static const struct smalti_device_memory *upload(struct problem *p, const void *host, int64_t bytes)
 {
 	const struct smalti_device_memory *memory = smalti_device_take(p->device, bytes, &p->error);
 	if (memory)
-		copy(p, memory, (void *)(uintptr_t)host, bytes, true);
+		copy(memory, (void *)(uintptr_t)host, bytes, true);
 	return memory;
 }
 
+/* Rows of left, and of right behind each; NULL: none. */
 static const struct smalti_device_memory *upload_rows(struct problem *p, const float *left,
 						      const float *right, int64_t rows)
 {
@@ -126,7 +124,7 @@ static const struct smalti_device_memory *upload_rows(struct problem *p, const f
 	return memory;
 }
 
-/* y and what else is written is NaN at first. */
+/* What the device writes is NaN at first. */
 static const struct smalti_device_memory *upload_blank(struct problem *p, int64_t bytes)
 {
 	void *blank = room(bytes);
@@ -153,17 +151,23 @@ static bool upload_all(struct problem *p)
 	return all;
 }
 
+static void give(struct problem *p, const struct smalti_device_memory *memory)
+{
+	if (memory)
+		smalti_device_give(p->device, memory);
+}
+
 static void give_all(struct problem *p)
 {
 	for (int i = 0; i < p->shape.tiles; i++) {
-		smalti_device_give(p->device, p->on_k[i]);
+		give(p, p->on_k[i]);
 		if (p->shape.apart)
-			smalti_device_give(p->device, p->on_v[i]);
+			give(p, p->on_v[i]);
 	}
-	smalti_device_give(p->device, p->on_q);
-	smalti_device_give(p->device, p->on_y);
-	smalti_device_give(p->device, p->on_lse);
-	smalti_device_give(p->device, p->on_state);
+	give(p, p->on_q);
+	give(p, p->on_y);
+	give(p, p->on_lse);
+	give(p, p->on_state);
 }
 
 static struct smalti_device_attend_tile tile_of(const struct problem *p, int i)
@@ -284,8 +288,8 @@ static bool download(struct problem *p)
 	const int64_t count = s->queries * p->width;
 	uint16_t *narrow = room((count + BEHIND) * 2);
 	bool alone = true;
-	copy(p, p->on_y, narrow, (count + BEHIND) * 2, false);
-	copy(p, p->on_lse, p->lse, s->queries * s->heads * 4, false);
+	copy(p->on_y, narrow, (count + BEHIND) * 2, false);
+	copy(p->on_lse, p->lse, s->queries * s->heads * 4, false);
 	smalti_widen(s->dtype, narrow, count, p->y);
 	for (int i = 0; i < BEHIND; i++)
 		alone = alone && narrow[count + i] == 0xffff;
@@ -418,6 +422,29 @@ static void try_all(struct trials *trials)
 	}
 }
 
+/* What is repeated as a graph has the same results. */
+static void try_repeated(struct trials *trials)
+{
+	struct problem p =
+	    new_problem(&(const struct shape){130, 300, 2, 72, SMALTI_BF16, 1, false}, trials->device);
+	const struct smalti_device_work work = {attend, &p};
+	const int64_t before = smalti_device_repeats(p.device);
+	bool good = smalti_device_can_repeat(p.device) && upload_all(&p) && can(&p);
+	trials->skipped = !good;
+	for (int i = 0; good && i < 3; i++) {
+		smalti_device_begin_step(p.device);
+		good = smalti_device_repeat(p.device, 1, &work, &p.error) == 0;
+		SUCCEEDS(good ? 0 : -1, &p.error, name_of(&p));
+	}
+	if (good && smalti_device_finish(p.device, &p.error) == 0 && download(&p)) {
+		const struct errors errors = compare(&p, 150);
+		CHECK(sqrt(errors.off / errors.of) < 4e-3, "repeated");
+		CHECK(smalti_device_repeats(p.device) == before + 2, "two were repeated");
+	}
+	give_all(&p);
+	free_problem(&p);
+}
+
 /* So often that the host's part is small: it gives the commands as a graph. */
 enum { RUNS = 16 };
 
@@ -528,6 +555,14 @@ static void tiles(void)
 	CHECK(trials.count == COUNT(head_dims) * COUNT(dtypes) * (COUNT(lengths) + 1), "all shapes");
 }
 
+static void repeated(void)
+{
+	struct trials trials = {.count = 0};
+	on_device("repeated", try_repeated, &trials);
+	if (trials.skipped)
+		printf("\n    skipped: the device has no kernel for tiles of keys, or repeats nothing");
+}
+
 static void speed(void)
 {
 	struct trials trials = {.count = 0};
@@ -537,6 +572,7 @@ static void speed(void)
 
 static const struct test tests[] = {
     {"tiles of keys", tiles},
+    {"repeated", repeated},
     {"speed", speed},
 };
 
