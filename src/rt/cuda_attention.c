@@ -114,10 +114,10 @@ static char *address_of(const struct matrix *m)
 	return (char *)m->memory->memory + 2 * m->first;
 }
 
-/* What the engine that copies boxes takes. */
+/* What the engine that copies boxes takes, and the kernel writes. */
 static bool is_aligned(const struct matrix *m)
 {
-	return m->memory && (uintptr_t)address_of(m) % 16 == 0 && m->stride % 8 == 0;
+	return m->memory && m->memory->memory && (uintptr_t)address_of(m) % 16 == 0 && m->stride % 8 == 0;
 }
 
 static struct matrix queries_of(const struct smalti_device_attend_tile *a)
@@ -151,12 +151,13 @@ static int64_t shares_of(const struct smalti_device_attend_tile *a)
 
 bool smalti_cuda_attends_tile(struct smalti_device *device, const struct smalti_device_attend_tile *a)
 {
-	const struct matrix q = queries_of(a), k = keys_of(a), v = values_of(a);
+	const struct matrix q = queries_of(a), k = keys_of(a), v = values_of(a),
+			    y = {a->y, 0, a->heads * a->head_dim, a->queries};
 	return ((struct smalti_cuda_device *)device)->attention &&
 	       (a->dtype == SMALTI_F16 || a->dtype == SMALTI_BF16) && form_of(a->head_dim) >= 0 &&
 	       a->queries > 0 && a->keys > 0 && a->keys <= INT_MAX - SMALTI_HOPPER_ROWS &&
 	       a->queries <= INT_MAX - SMALTI_HOPPER_ROWS && shares_of(a) <= INT_MAX / 2 && a->scale > 0 &&
-	       is_aligned(&q) && is_aligned(&k) && is_aligned(&v);
+	       is_aligned(&q) && is_aligned(&k) && is_aligned(&v) && (!a->last || is_aligned(&y));
 }
 
 /* Describes the matrix in boxes of so many columns. */

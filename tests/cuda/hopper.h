@@ -63,7 +63,7 @@ static struct {
 	std::map<uint, hopper_barrier> barriers;
 	hopper_meeting turns[16], teams[HOPPER_THREADS / TEAM], warps[HOPPER_THREADS / 32];
 	hopper_queue queues[HOPPER_THREADS / TEAM];
-	float lanes[HOPPER_THREADS];
+	uint lanes[HOPPER_THREADS];
 } hopper_group;
 
 [[noreturn]] static inline void refuse_hopper(const char *what)
@@ -200,6 +200,10 @@ static inline void wait_phase(uint barrier, int phase)
 {
 	hopper_phase wanted = {barrier_at(barrier), phase};
 	standin_wait_until(has_ended, &wanted);
+}
+
+static inline void fetch_map(const CUtensorMap *)
+{
 }
 
 static inline void load_box(uint to, const CUtensorMap *map, int column, int head, int token, uint barrier)
@@ -402,14 +406,15 @@ static inline void multiply_values(float *d, const uint *a, uint64_t b)
 	give_product({multiply_turned, 0, b, 1, columns, dtype, {}, {}}, d, a);
 }
 
-static inline float of_lane_beside(float value, int mask)
+template <typename T> static inline T of_lane_beside(T value, int mask)
 {
+	static_assert(sizeof(T) == sizeof(uint), "a word");
 	hopper_meeting *warp = &hopper_group.warps[THREAD / 32];
-	hopper_group.lanes[THREAD] = value;
+	memcpy(&hopper_group.lanes[THREAD], &value, sizeof(value));
 	meet(warp, 32);
-	const float other = hopper_group.lanes[THREAD ^ mask];
+	memcpy(&value, &hopper_group.lanes[THREAD ^ mask], sizeof(value));
 	meet(warp, 32);
-	return other;
+	return value;
 }
 
 template <enum smalti_dtype dtype> static inline uint pair_of(float first, float second)

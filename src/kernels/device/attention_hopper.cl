@@ -237,6 +237,24 @@ DEVICE void take_tile(struct hopper_team<head_dim> *team, struct hopper_running<
 	pass_tile(team);
 }
 
+/* Of the four words of four threads beside each other each gets those of its number, in the order of the
+ * threads. */
+DEVICE void turn_words(uint words[4])
+{
+	UNROLL
+	for (int bit = 1; bit < 4; bit *= 2) {
+		const bool upper = THREAD & bit;
+		UNROLL
+		for (int i = 0; i < 4; i++) {
+			if (i & bit)
+				continue;
+			const uint other = of_lane_beside(upper ? words[i] : words[i + bit], bit);
+			words[i] = upper ? other : words[i];
+			words[i + bit] = upper ? words[i + bit] : other;
+		}
+	}
+}
+
 /* As take_tile_state() and its like in attention_tensor.cl have it; `from` and `to` are where the state of
  * the query of `row` begins. @{ */
 template <int head_dim>
@@ -269,14 +287,29 @@ DEVICE void leave_hopper_state(const struct hopper_running<head_dim> *r, float s
 }
 
 template <enum smalti_dtype dtype, int head_dim>
-DEVICE void finish_hopper(const struct hopper_running<head_dim> *r, float sum, int row, GLOBAL ushort *y)
+DEVICE void finish_hopper(const struct hopper_running<head_dim> *r, float sum, int row, bool there,
+			  GLOBAL ushort *y)
 {
 	const float inverse = sum != 0 ? 1.f / sum : 0;
-	GLOBAL uint *to = (GLOBAL uint *)y + THREAD % 4;
+	uint words[head_dim / 8];
 	UNROLL
 	for (int i = 0; i < head_dim / 8; i++)
-		to[4 * i] = pair_of<dtype>(r->values[4 * i + 2 * row] * inverse,
-					   r->values[4 * i + 2 * row + 1] * inverse);
+		words[i] = pair_of<dtype>(r->values[4 * i + 2 * row] * inverse,
+					  r->values[4 * i + 2 * row + 1] * inverse);
+	UNROLL
+	for (int i = 0; i < head_dim / 32; i++)
+		turn_words(words + 4 * i);
+	if (!there)
+		return;
+	UNROLL
+	for (int i = 0; i < head_dim / 32; i++) {
+		const struct chunk chunk = {
+		    {words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3]}};
+		((GLOBAL struct chunk *)y)[4 * i + THREAD % 4] = chunk;
+	}
+	UNROLL
+	for (int i = head_dim / 32 * 4; i < head_dim / 8; i++)
+		((GLOBAL uint *)y)[4 * i + THREAD % 4] = words[i];
 }
 /* @} */
 
@@ -296,14 +329,14 @@ DEVICE void leave_hopper(const struct hopper_running<head_dim> *r, const struct 
 		float sum = r->sum[row] + of_lane_beside(r->sum[row], 1);
 		sum += of_lane_beside(sum, 2);
 		const int at = query + 8 * row;
-		if (at >= a->queries)
-			continue;
+		const bool there = at < a->queries;
 		if (a->last)
-			finish_hopper<dtype>(r, sum, row, to->y + ((int64_t)at * a->heads + head) * head_dim);
-		else
+			finish_hopper<dtype>(r, sum, row, there,
+					     to->y + ((int64_t)at * a->heads + head) * head_dim);
+		else if (there)
 			leave_hopper_state(r, sum, a->queries, row,
 					   to->state + hopper_state_of<head_dim>(head, at, a));
-		if (a->last && to->lse && THREAD % 4 == 0)
+		if (a->last && there && to->lse && THREAD % 4 == 0)
 			to->lse[(int64_t)head * a->queries + at] = r->origin[row] + log2f(sum);
 	}
 }
@@ -406,6 +439,13 @@ DEVICE void load_hopper(const struct hopper<head_dim> *at, const struct hopper_m
 	typedef struct hopper<head_dim> hopper;
 	struct stage stage = {0, 0};
 	int phase = 1;
+	fetch_map(maps->q_wide);
+	fetch_map(maps->k_wide);
+	fetch_map(maps->v);
+	if (hopper::NARROW > 0) {
+		fetch_map(maps->q_narrow);
+		fetch_map(maps->k_narrow);
+	}
 	for (int number = (int)GROUP; number < shares_of(a); number += (int)GROUPS, phase ^= 1) {
 		const struct hopper_share share = hopper_share_of(number, a);
 		wait_phase(at->queries_read, phase);

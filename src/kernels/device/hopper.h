@@ -86,6 +86,12 @@ DEVICE void wait_phase(uint barrier, int phase)
 }
 /* @} */
 
+/* Has the engine that copies read the map before it is used. */
+DEVICE void fetch_map(const CUtensorMap *map)
+{
+	asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
 /* Copies a box of the map from (column, head, token) on; its bytes come to the barrier. */
 DEVICE void load_box(uint to, const CUtensorMap *map, int column, int head, int token, uint barrier)
 {
@@ -190,7 +196,7 @@ DEVICE void multiply_values(float *d, const uint *a, uint64_t b)
 }
 
 /* As in warp.h. @{ */
-DEVICE float of_lane_beside(float value, int mask)
+template <typename T> DEVICE T of_lane_beside(T value, int mask)
 {
 	return __shfl_xor_sync(0xffffffffu, value, mask);
 }
