@@ -13,7 +13,8 @@ enum {
 	TILE = SMALTI_HOPPER_ROWS,
 	PANEL_BYTES = 2 * SMALTI_HOPPER_PANEL * TILE,
 	LOADING_REGISTERS = 24,
-	MULTIPLYING_REGISTERS = 240
+	MULTIPLYING_REGISTERS = 240,
+	VALUES_TOGETHER = 1 /* one product has all columns of values, though they are in several panels */
 };
 
 /* Extents of a head, and where everything is in local memory: tiles, and barriers of eight bytes each. */
@@ -31,7 +32,8 @@ template <int head_dim> struct hopper {
 	    values_read;
 };
 
-template <int head_dim> DEVICE struct hopper<head_dim> cut_memory(uint memory) {
+template <int head_dim> DEVICE hopper<head_dim> cut_memory(uint memory)
+{
 	typedef struct hopper<head_dim> hopper;
 	hopper at;
 	at.queries = memory;
@@ -135,10 +137,17 @@ DEVICE void begin_scores(float *scores, uint q, uint q_narrow, uint k)
 template <enum smalti_dtype dtype, int head_dim>
 DEVICE void begin_values(float *values, const uint *weights, uint v)
 {
+	const int columns = VALUES_TOGETHER ? head_dim : SMALTI_HOPPER_PANEL, left = head_dim - columns;
 	UNROLL
-	for (int i = 0; i < TILE / 16; i++)
-		multiply_values<dtype, head_dim>(values, weights + 4 * i,
-						 matrix_at(v + 2048 * i, PANEL_BYTES, 1024, MIXED_128));
+	for (int i = 0; i < TILE / 16; i++) {
+		const uint at = v + 2048 * i;
+		multiply_values<dtype, columns>(values, weights + 4 * i,
+						matrix_at(at, PANEL_BYTES, 1024, MIXED_128));
+		if constexpr (left > 0)
+			multiply_values<dtype, left>(
+			    values + columns / 2, weights + 4 * i,
+			    matrix_at(at + PANEL_BYTES, PANEL_BYTES, 1024, MIXED_128));
+	}
 	end_batch();
 }
 
@@ -390,11 +399,8 @@ DEVICE void multiply_share(struct hopper_team<head_dim> *team, const struct hopp
 	const int tiles = (a->keys + TILE - 1) / TILE;
 	const int query = share->first + team->number * 64 + THREAD % TEAM / 32 * 16 + THREAD % 32 / 4;
 	struct hopper_running<head_dim> r = {
-		{-INFINITY, -INFINITY}, {0, 0}, {0, 0}, {0}, {0},
-		{
-			0
-		}
 	};
+	r.origin[0] = r.origin[1] = -INFINITY;
 	UNROLL
 	for (int row = 0; row < 2; row++)
 		if (!a->first && query + 8 * row < a->queries)
@@ -417,8 +423,10 @@ DEVICE void multiply_hopper(const struct hopper<head_dim> *at, const struct hopp
 {
 	typedef struct hopper<head_dim> hopper;
 	struct hopper_team<head_dim> team = {
-		*at, THREAD / TEAM, 0, 0, {0, 0}, {0, 0}, 0, a->scale
 	};
+	team.at = *at;
+	team.number = THREAD / TEAM;
+	team.scale = a->scale;
 	team.q = at->queries + team.number * 64 * 128;
 	team.q_narrow = at->queries + hopper::PANELS * PANEL_BYTES + team.number * 64 * 2 * hopper::NARROW;
 	for (int number = (int)GROUP; number < shares_of(a); number += (int)GROUPS) {

@@ -167,7 +167,15 @@ template <enum smalti_dtype dtype> DEVICE void multiply_keys(float *d, uint64_t 
 		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 #define MULTIPLY_COLUMNS(type)                                                                               \
 	do {                                                                                                 \
-		if constexpr (columns == 64)                                                                 \
+		if constexpr (columns == 8)                                                                  \
+			MULTIPLY_VALUES(type, "8", "%0, %1, %2, %3", "%4, %5, %6, %7", "%8", FOUR(0));       \
+		else if constexpr (columns == 16)                                                            \
+			MULTIPLY_VALUES(type, "16", "%0, %1, %2, %3, %4, %5, %6, %7", "%8, %9, %10, %11",    \
+					"%12", FOUR(0), FOUR(4));                                            \
+		else if constexpr (columns == 32)                                                            \
+			MULTIPLY_VALUES(type, "32", TEN() ", %10, %11, %12, %13, %14, %15",                  \
+					"%16, %17, %18, %19", "%20", FOUR(0), FOUR(4), FOUR(8), FOUR(12));   \
+		else if constexpr (columns == 64)                                                            \
 			MULTIPLY_VALUES(type, "64", THIRTY "%30, %31", "%32, %33, %34, %35", "%36", OF_32);  \
 		else if constexpr (columns == 72)                                                            \
 			MULTIPLY_VALUES(type, "72", THIRTY "%30, %31, %32, %33, %34, %35",                   \
