@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/device_parts.h"
 
+#include "kernels/attention.h"
+
 /* Columns first_column … of the values, of which groups take SMALTI_ATTEND_COLUMNS each. */
 static int launch_attend(struct smalti_device *device, const struct attend_arguments *a, bool tensor,
 			 const struct smalti_attend_buffers *buffers, struct smalti_error *error)
@@ -15,6 +17,88 @@ static int launch_attend(struct smalti_device *device, const struct attend_argum
 				    (int)(sizeof(*buffers) / sizeof(buffers->q)), a, sizeof(*a), error);
 }
 
+/* With so many keys a kernel that takes a tile at a time, where the device has one, computes attention rather
+ * than cuDNN or the kernels for all devices: the one place where that is chosen. */
+enum { LEAST_TILE_KEYS = 256 };
+
+static struct smalti_device_attend_tile tile_of(const struct attend_arguments *a,
+						const struct smalti_attend_buffers *buffers, int block)
+{
+	return (struct smalti_device_attend_tile){
+	    .queries = a->queries,
+	    .keys = a->keys[block],
+	    .heads = a->heads,
+	    .head_dim = a->head_dim,
+	    .q_stride = a->q_stride,
+	    .kv_stride = a->kv_stride,
+	    .k_first = a->k_first,
+	    .v_first = a->v_first,
+	    .dtype = a->dtype,
+	    .scale = a->scale,
+	    .first = a->first,
+	    .last = a->last,
+	    .q = buffers->q,
+	    .k = buffers->kv[block],
+	    .v = buffers->values ? buffers->values : buffers->kv[block],
+	    .state = buffers->state,
+	    .y = buffers->y,
+	    .lse = buffers->lse,
+	};
+}
+
+/* The last block that has keys; -1: none has any. */
+static int last_block(const struct attend_arguments *a)
+{
+	int last = SMALTI_MANY - 1;
+	while (last >= 0 && a->keys[last] == 0)
+		last--;
+	return last;
+}
+
+/* What goes from one tile to the next where no buffer is there for it. */
+static int64_t scratch_bytes(const struct attend_arguments *a)
+{
+	return smalti_attention_state(a->queries, a->heads, a->head_dim) * (int64_t)sizeof(float);
+}
+
+static bool attends_tiles(struct smalti_device *device, const struct attend_arguments *a,
+			  const struct smalti_attend_buffers *buffers)
+{
+	int64_t keys = 0;
+	bool has = a->y_dtype == a->dtype && !buffers->bias && !buffers->starts && a->captions == 0 &&
+		   (buffers->state || scratch_bytes(a) <= smalti_device_room(device));
+	for (int i = 0; has && i <= last_block(a); i++) {
+		const struct smalti_device_attend_tile tile = tile_of(a, buffers, i);
+		has = a->keys[i] == 0 || smalti_device_attends_tile(device, &tile);
+		keys += a->keys[i];
+	}
+	return has && keys >= LEAST_TILE_KEYS;
+}
+
+/* Takes each tile by a kernel of its own. */
+static int attend_tiles(struct smalti_device *device, const struct attend_arguments *a,
+			const struct smalti_attend_buffers *buffers, struct smalti_error *error)
+{
+	const struct smalti_device_memory *state = buffers->state;
+	const int last = last_block(a);
+	bool first = a->first;
+	for (int i = 0; i <= last; i++) {
+		struct smalti_device_attend_tile tile = tile_of(a, buffers, i);
+		if (tile.keys == 0)
+			continue;
+		tile.first = first;
+		tile.last = a->last && i == last;
+		if (!state && !(tile.first && tile.last) &&
+		    !(state = smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT, scratch_bytes(a), error)))
+			return -1;
+		tile.state = state;
+		if (smalti_device_attend_tile(device, &tile, error) < 0)
+			return -1;
+		first = false;
+	}
+	return 0;
+}
+
 /* The scores are computed again for each part of the values' columns. What travels is read by all of them, so
  * they follow one another. */
 int smalti_device_attend(struct smalti_device *device, const struct attend_arguments *arguments,
@@ -23,6 +107,8 @@ int smalti_device_attend(struct smalti_device *device, const struct attend_argum
 	struct attend_arguments a = *arguments;
 	const bool tensor = a.dtype != SMALTI_F32 && smalti_device_operands(device, a.dtype) == a.dtype;
 	const int64_t most = tensor && a.first && a.last ? a.head_dim : SMALTI_ATTEND_COLUMNS;
+	if (attends_tiles(device, &a, buffers))
+		return attend_tiles(device, &a, buffers, error);
 	for (int64_t column = 0; column < a.head_dim; column += most) {
 		a.first_column = column;
 		a.columns = smalti_min(a.head_dim - column, most);
@@ -39,9 +125,6 @@ int smalti_device_attention(struct smalti_device *device, const struct attention
 	const int64_t width = a->heads * a->head_dim;
 	const struct smalti_device_sdpa sdpa = {a->queries,  a->keys[0], a->heads,
 						a->head_dim, a->dtype,   false};
-	if (a->first && a->last && !data->bias && a->keys[1] == 0 && smalti_device_has_sdpa(device, &sdpa))
-		return smalti_device_sdpa(device, &sdpa, data->q, data->kv[0], NULL, a->scale, data->y,
-					  error);
 	if (smalti_device_attends_wide(device, data, a))
 		return smalti_device_attend_wide(device, data, a, error);
 	struct attend_arguments attend = {
@@ -63,6 +146,10 @@ int smalti_device_attention(struct smalti_device *device, const struct attention
 	    .q = data->q, .bias = data->bias, .state = data->state, .y = data->y};
 	memcpy(attend.keys, a->keys, sizeof(attend.keys));
 	memcpy(buffers.kv, data->kv, sizeof(data->kv));
+	if (a->first && a->last && !data->bias && a->keys[1] == 0 &&
+	    !attends_tiles(device, &attend, &buffers) && smalti_device_has_sdpa(device, &sdpa))
+		return smalti_device_sdpa(device, &sdpa, data->q, data->kv[0], NULL, a->scale, data->y,
+					  error);
 	return smalti_device_attend(device, &attend, &buffers, error);
 }
 

@@ -100,7 +100,7 @@ AC_DEFUN([AX_SMALTI_CUDA], [
   AC_ARG_VAR([CUDA_HOME], [folder of the CUDA toolkit (default: that of nvcc, or /usr/local/cuda)])
   AC_ARG_VAR([CUDA_ARCHITECTURES], [compute capabilities to compile kernels for, as '80 90' (default: 80 90 100)])
   AC_ARG_VAR([NVCC], [CUDA's compiler])
-  cuda_lacks= cudnn_libs=
+  cuda_lacks= cudnn_libs= HOPPER_FLAGS=
   AS_IF([test "x$enable_cuda" = xno], [cuda_lacks="--disable-cuda"], [
     AC_PATH_PROG([NVCC], [nvcc], [], [${CUDA_HOME:+$CUDA_HOME/bin:}$PATH:/usr/local/cuda/bin])
     AS_IF([test -z "$CUDA_HOME" && test -n "$NVCC"], [CUDA_HOME=`realpath "$NVCC"` && CUDA_HOME=${CUDA_HOME%/bin/nvcc}])
@@ -135,12 +135,18 @@ AC_DEFUN([AX_SMALTI_CUDA], [
     for number in ${CUDA_ARCHITECTURES:-80 90 100}; do
       AS_CASE([" "`AS_ECHO(["$known"]) | tr '\n' ' '`], [*" compute_$number "*], [
         cuda_last="arch=compute_$number,code=compute_$number"
-        CUDA_FLAGS="$CUDA_FLAGS -gencode arch=compute_$number,code=sm_$number"])
+        CUDA_FLAGS="$CUDA_FLAGS -gencode arch=compute_$number,code=sm_$number"
+        AS_IF([test "$number" = 90], [HOPPER_FLAGS="-gencode arch=compute_90a,code=sm_90a"])])
     done
     CUDA_FLAGS="$CUDA_FLAGS -gencode $cuda_last"
-    AS_IF([test "x$enable_werror" = xyes], [CUDA_FLAGS="$CUDA_FLAGS -Werror all-warnings"])], [AC_MSG_RESULT([no: $cuda_lacks])])
+    AS_IF([test "x$enable_werror" = xyes], [
+      CUDA_FLAGS="$CUDA_FLAGS -Werror all-warnings"
+      HOPPER_FLAGS="${HOPPER_FLAGS:+$HOPPER_FLAGS -Werror all-warnings}"])], [AC_MSG_RESULT([no: $cuda_lacks])])
   AC_SUBST([CUDA_LIBS])
   AC_SUBST([CUDA_FLAGS])
+  AC_SUBST([HOPPER_FLAGS])
+  AS_IF([test -n "$HOPPER_FLAGS"], [AC_DEFINE([SMALTI_HOPPER], [1], [whether it has kernels for compute capability 9.0 alone])])
+  AM_CONDITIONAL([HOPPER], [test -z "$cuda_lacks" && test -n "$HOPPER_FLAGS"])
   AM_CONDITIONAL([CUDA], [test -z "$cuda_lacks"])
   AS_IF([test -n "$cudnn_libs"], [AC_DEFINE([SMALTI_CUDNN], [1], [whether it has cuDNN 9.8 or later])])
   AM_CONDITIONAL([CUDNN], [test -z "$cuda_lacks" && test -n "$cudnn_libs"])

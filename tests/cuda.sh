@@ -70,6 +70,13 @@ STARPU_NCUDA=2 golden lws 'T5, f32' 'VAE decoder, f32' 'VAE encoder, bf16' 'T5, 
 for program in test_device_linear test_devices test_device_tiles test_fusion test_slowdown; do
     SMALTI_STANDIN_DEVICES=4 STARPU_SUBALLOCATOR=0 "$programs/$program" >"$work/log" 2>&1 || fail "$program: $(cat "$work/log")"
 done
+# Attention by the kernels for compute capability 9.0, of which a device of two multiprocessors runs two groups; one of 8.0
+# does without them.
+SMALTI_STANDIN_UNITS=2 "$programs/test_attend_tile" >"$work/log" 2>&1 || fail "test_attend_tile: $(cat "$work/log")"
+! grep -q skipped "$work/log" || fail "test_attend_tile: $(cat "$work/log")"
+for test in 'attend_tile:tiles of keys' 'devices:operations on devices'; do
+    SMALTI_STANDIN_MAJOR=8 SMALTI_TEST=${test#*:} "$programs/test_${test%%:*}" >"$work/log" 2>&1 || fail "8.0, $test: $(cat "$work/log")"
+done
 SMALTI_STANDIN_DEVICES=4 STARPU_SUBALLOCATOR=0 SMALTI_TEST='weights come once' "$programs/test_transfers" >"$work/log" 2>&1 ||
     fail "test_transfers: $(cat "$work/log")"
 SMALTI_STANDIN_DEVICES=2 SMALTI_TEST='searched on devices' "$programs/test_retrieve" >"$work/log" 2>&1 ||

@@ -43,7 +43,7 @@ rt_tests = tests/test_counts tests/test_crossings tests/test_cudnn tests/test_de
 	tests/test_environment tests/test_fusion tests/test_insertion tests/test_memory_limit \
 	tests/test_perf_models tests/test_places tests/test_policies tests/test_rates tests/test_schedule \
 	tests/test_session tests/test_slowdown tests/test_tile_forms tests/test_topology tests/test_transfers
-graphs_tests = tests/test_batch tests/test_codelets tests/test_codelets_diffusion tests/test_codelets_t5 \
+graphs_tests = tests/test_attend_tile tests/test_batch tests/test_codelets tests/test_codelets_diffusion tests/test_codelets_t5 \
 	tests/test_codelets_vae tests/test_decode_places tests/test_device_linear tests/test_device_plans \
 	tests/test_devices tests/test_diffusion tests/test_features tests/test_full_geometry tests/test_generate \
 	tests/test_golden tests/test_hostile_models tests/test_make_model tests/test_model tests/test_plans \
@@ -192,7 +192,7 @@ CLEANFILES += tests/shown
 tests/readme.log: tests/shown$(EXEEXT)
 
 # What scripts run of the programs above: `make check check_PROGRAMS= TESTS=...` makes only what its tests need.
-tests/cuda.log: tests/test_device_linear tests/test_device_tiles tests/test_devices tests/test_fusion \
+tests/cuda.log: tests/test_attend_tile tests/test_device_linear tests/test_device_tiles tests/test_devices tests/test_fusion \
 	tests/test_generate tests/test_device_plans tests/test_golden tests/test_retrieve tests/test_slowdown tests/test_transfers
 tests/devices.log: tests/test_generate tests/test_golden
 tests/isa.log: tests/test_generate tests/test_golden tests/test_matmul_raw tests/test_synthetic

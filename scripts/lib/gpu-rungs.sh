@@ -3,7 +3,7 @@
 # shellcheck disable=SC2034,SC2154,SC2317 # what scripts/gpu-check sets and reads, and functions that part() calls
 # The rungs of scripts/gpu-check, and how each is measured. A rung is a function rung_N; the line above it says what it answers.
 
-tests=(devices device_linear device_tiles transfers fusion device_plans cudnn retrieve golden generate)
+tests=(attend_tile devices device_linear device_tiles transfers fusion device_plans cudnn retrieve golden generate)
 
 # Lists the rungs with what they answer.
 list_rungs() {
@@ -134,6 +134,7 @@ sanitizer() {
 
 # Rung: whether products, attention, convolutions and all other operations are right
 rung_1() {
+    one_test attend_tile 60
     one_test device_linear 40
     one_test cudnn 60
     one_test devices 120
@@ -146,14 +147,19 @@ rung_2() {
     part graphs 60 repeats
 }
 
-# Rung: a GPU alone: steps at 512 to 4096 px and decoding
+# Rung: what attention by Smalti's kernels and by cuDNN takes, on shapes of real models
 rung_3() {
+    part attention 90 env SMALTI_TEST=speed SMALTI_TEST_SPEED=1 timeout -k 5 90 "$build/tests/test_attend_tile"
+}
+
+# Rung: a GPU alone: steps at 512 to 4096 px and decoding
+rung_4() {
     stages 'a GPU alone' 120 --cpus 1 --dit 512x512,1024x1024,2048x2048 --vae 512x512,1024x1024,2048x2048
     stages 'a GPU alone 4096' 90 --cpus 1 --dit 4096x4096 --repeats 2
 }
 
 # Rung: where a step's and a decoding's time goes, by kernel
-rung_4() {
+rung_5() {
     model sigma -g sigma-1024 --only dit,vae
     model t5 -g sigma-1024 --only t5 --t5-layers 4
     part 'profile of a step 512' 90 profile sigma --dit 512x512
@@ -164,12 +170,12 @@ rung_4() {
 }
 
 # Rung: the CPUs beside a GPU, by default
-rung_5() {
+rung_6() {
     stages 'a GPU and the CPUs' 120 --dit 512x512,1024x1024,2048x2048 --vae 512x512,1024x1024
 }
 
 # Rung: PyTorch's eager mode beside Smalti
-rung_6() {
+rung_7() {
     local stage
     part roofline 60 peers roofline.py
     for stage in 'dit 512x512' 'dit 1024x1024' 'dit 2048x2048' 'decode 1024x1024'; do
@@ -179,13 +185,13 @@ rung_6() {
 }
 
 # Rung: PyTorch's compiled mode beside Smalti
-rung_7() {
+rung_8() {
     beside compile dit 1024x1024 150
     beside compile decode 1024x1024 150
 }
 
 # Rung: the other operations: moves, plans, search, and golden stages in f32, tf32 and f16
-rung_8() {
+rung_9() {
     local name stage
     for name in device_tiles transfers fusion device_plans; do one_test $name 120; done
     golden 60 retrieve 'searched on devices'
@@ -196,12 +202,12 @@ rung_8() {
 }
 
 # Rung: images, features and training as a user makes them
-rung_9() {
+rung_10() {
     part 'as a user' 200 as_a_user
 }
 
 # Rung: whole images from the prompt, and where their time goes
-rung_10() {
+rung_11() {
     model whole -g sigma-1024
     part 'whole images' 180 bounded "$build/smalti-bench" generate -m "$work/whole" --precision bf16 --cuda 1 --cpus 4 -s 1024x1024 \
         --repeats 5 -o "$logs/whole-images.jsonl"
@@ -210,19 +216,19 @@ rung_10() {
 }
 
 # Rung: the text encoder's and training's share of the peak
-rung_11() {
+rung_12() {
     model t5 -g sigma-1024 --only t5 --t5-layers 4
     part 'text encoder' 90 bounded "$build/smalti-bench" stages -m "$work/t5" --precision bf16 --cuda 1 --cpus 1 --t5 300,4096 --repeats 9
     stages 'gradients' 120 --cpus 1 --train 512x512 --samples 4 --repeats 3
 }
 
 # Rung: large images in bounded memory
-rung_12() {
+rung_13() {
     stages 'decoding 8192' 120 --cpus 1 --vae 8192x8192 --gpu-memory-limit 24G --repeats 1
 }
 
 # Rung: compute-sanitizer over every operation
-rung_13() {
+rung_14() {
     local tool
     for tool in memcheck racecheck; do part $tool 240 sanitizer $tool; done
 }
@@ -230,7 +236,7 @@ rung_13() {
 # The tables of what was measured.
 tables() {
     local log
-    for log in a-GPU-alone a-GPU-alone-4096 profile-of-a-step-512 profile-of-a-step-1024 profile-of-decoding-1024 profile-of-gradients-512 profile-of-captions-4096 a-GPU-and-the-CPUs \
+    for log in attention a-GPU-alone a-GPU-alone-4096 profile-of-a-step-512 profile-of-a-step-1024 profile-of-decoding-1024 profile-of-gradients-512 profile-of-captions-4096 a-GPU-and-the-CPUs \
         roofline beside-PyTorch-dit-512x512 beside-PyTorch-dit-1024x1024 beside-PyTorch-dit-2048x2048 beside-PyTorch-decode-1024x1024 \
         whole-images text-encoder gradients decoding-8192 topology; do
         [ -s "$logs/$log.log" ] || continue

@@ -99,11 +99,20 @@ device_kernels = \
 device_headers = \
 	codelets/argument_structs.h codelets/codelets.def codelets/many.h src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/match.h src/kernels/moments.h \
 	src/kernels/update_rules.h src/samplers/step.h
-EXTRA_DIST += $(device_kernels)
-CLEANFILES += src/kernels/device/opencl.cl src/kernels/device/cuda.fatbin
+# What compute capability 9.0 alone runs, which src/rt/cuda_attention.c has in it.
+hopper_kernels = \
+	src/kernels/device/attention_hopper.cl \
+	src/kernels/device/hopper.cl \
+	src/kernels/device/hopper.h \
+	src/kernels/device/hopper_parts.h
+EXTRA_DIST += $(device_kernels) $(hopper_kernels)
+CLEANFILES += src/kernels/device/opencl.cl src/kernels/device/cuda.fatbin src/kernels/device/hopper.fatbin
 src/kernels/device/opencl.cl: $(device_kernels) $(device_headers)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(CC) -E -P -x c -undef -nostdinc -DSMALTI_OPENCL -I$(top_srcdir)/src \
 		-I$(top_srcdir) $(srcdir)/src/kernels/device/program.cl >$@.part && mv $@.part $@
 src/kernels/device/cuda.fatbin: $(device_kernels) $(device_headers)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(NVCC) -x cu -fatbin $(CUDA_FLAGS) -I$(top_srcdir)/src \
 		-I$(top_srcdir) -o $@.part $(srcdir)/src/kernels/device/program.cl && mv $@.part $@
+src/kernels/device/hopper.fatbin: $(hopper_kernels) src/kernels/device/dialect.h src/base/dtype_enum.h
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(NVCC) -x cu -fatbin $(HOPPER_FLAGS) -I$(top_srcdir)/src \
+		-I$(top_srcdir) -o $@.part $(srcdir)/src/kernels/device/hopper.cl && mv $@.part $@

@@ -140,6 +140,9 @@ static void close_device(struct smalti_device *device)
 	smalti_device_release(device, &cuda->workspace);
 	smalti_cuda_repeat_close(cuda);
 	smalti_cuda_products_close(cuda);
+#ifdef SMALTI_HOPPER
+	smalti_cuda_attention_close(cuda);
+#endif
 #ifdef SMALTI_CUDNN
 	smalti_cuda_graphs_close(cuda);
 #endif
@@ -209,6 +212,10 @@ static struct smalti_device *open_device(int worker, struct smalti_error *error)
 	cuda->nvml = open_nvml(cuda->number);
 	const int before = change_device(cuda->number);
 	const int status = load(cuda, error);
+#ifdef SMALTI_HOPPER
+	if (status == 0)
+		smalti_cuda_attention_open(cuda);
+#endif
 #ifdef SMALTI_CUDNN
 	if (status == 0)
 		smalti_cuda_graphs_open(cuda);
@@ -237,6 +244,10 @@ const struct smalti_device_driver smalti_cuda = {
     .convolve = smalti_cuda_convolve,
     .has_sdpa = smalti_cuda_has_sdpa,
     .sdpa = smalti_cuda_sdpa,
+#endif
+#ifdef SMALTI_HOPPER
+    .attends_tile = smalti_cuda_attends_tile,
+    .attend_tile = smalti_cuda_attend_tile,
 #endif
     .allocate = allocate,
     .release = release,

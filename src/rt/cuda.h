@@ -20,11 +20,12 @@ struct smalti_cuda_device {
 	cudaLibrary_t kernels;
 	struct smalti_cuda_kernel known[SMALTI_CUDA_KERNELS];
 	cublasLtHandle_t cublas;
-	struct smalti_device_memory workspace; /* cuBLASLt's and cuDNN's */
-	struct smalti_cuda_product *products;  /* cuda_products.c */
-	struct smalti_cuda_graphs *graphs;     /* cuda_graphs.c */
-	struct smalti_cuda_records *records;   /* cuda_repeat.c; NULL: there was nothing to repeat yet */
-	struct smalti_nvml *nvml;              /* NULL: there is none */
+	struct smalti_device_memory workspace;   /* cuBLASLt's and cuDNN's */
+	struct smalti_cuda_product *products;    /* cuda_products.c */
+	struct smalti_cuda_graphs *graphs;       /* cuda_graphs.c */
+	struct smalti_cuda_attention *attention; /* cuda_attention.c; NULL: the device has no such kernels */
+	struct smalti_cuda_records *records;     /* cuda_repeat.c; NULL: there was nothing to repeat yet */
+	struct smalti_nvml *nvml;                /* NULL: there is none */
 };
 
 /* What the worker's commands go to, in order. For the worker's thread. */
@@ -49,6 +50,15 @@ int smalti_cuda_product(struct smalti_device *device, const struct smalti_device
 int smalti_cuda_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 		       struct smalti_error *error);
 void smalti_cuda_repeat_close(struct smalti_cuda_device *cuda);
+/* @} */
+
+/* By kernels for compute capability 9.0; see rt/device.h. Opened where the device has that, or not at all. @{
+ */
+void smalti_cuda_attention_open(struct smalti_cuda_device *cuda);
+void smalti_cuda_attention_close(struct smalti_cuda_device *cuda);
+bool smalti_cuda_attends_tile(struct smalti_device *device, const struct smalti_device_attend_tile *a);
+int smalti_cuda_attend_tile(struct smalti_device *device, const struct smalti_device_attend_tile *a,
+			    struct smalti_error *error);
 /* @} */
 
 /* By cuDNN, where it is; see rt/device.h. @{ */

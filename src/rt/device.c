@@ -229,3 +229,14 @@ int smalti_device_sdpa(struct smalti_device *device, const struct smalti_device_
 {
 	return device->driver->sdpa(device, sdpa, q, kv, bias, scale, y, error);
 }
+
+bool smalti_device_attends_tile(struct smalti_device *device, const struct smalti_device_attend_tile *a)
+{
+	return device->driver->attends_tile && device->driver->attends_tile(device, a);
+}
+
+int smalti_device_attend_tile(struct smalti_device *device, const struct smalti_device_attend_tile *a,
+			      struct smalti_error *error)
+{
+	return device->driver->attend_tile(device, a, error);
+}

@@ -114,6 +114,22 @@ int smalti_device_sdpa(struct smalti_device *device, const struct smalti_device_
 		       const struct smalti_device_memory *bias, float scale,
 		       const struct smalti_device_memory *y, struct smalti_error *error);
 
+/* Attention of `queries` tokens to the tokens of one tile, as struct attend_arguments has it: a row of q has
+ * `q_stride` elements, one of keys and values `kv_stride`, in which they begin at k_first and v_first. With
+ * running state (kernels/attention.h) unless it is the first and the last tile. Only if the device has a
+ * kernel for that: else others compute it. */
+struct smalti_device_attend_tile {
+	int64_t queries, keys, heads, head_dim, q_stride, kv_stride, k_first, v_first;
+	enum smalti_dtype dtype; /* of q, k, v and y */
+	float scale;
+	bool first, last;
+	const struct smalti_device_memory *q, *k, *v;
+	const struct smalti_device_memory *state, *y, *lse; /* NULL: none */
+};
+bool smalti_device_attends_tile(struct smalti_device *device, const struct smalti_device_attend_tile *a);
+int smalti_device_attend_tile(struct smalti_device *device, const struct smalti_device_attend_tile *a,
+			      struct smalti_error *error);
+
 /* Memory of at least `bytes` bytes; what was in the slot is in use until the next call with that slot. NULL
  * with an error. */
 enum { SMALTI_DEVICE_SCRATCH = 8 };

@@ -57,6 +57,9 @@ struct smalti_device_driver {
 		    const struct smalti_device_memory *q, const struct smalti_device_memory *kv,
 		    const struct smalti_device_memory *bias, float scale,
 		    const struct smalti_device_memory *y, struct smalti_error *error);
+	bool (*attends_tile)(struct smalti_device *device, const struct smalti_device_attend_tile *a);
+	int (*attend_tile)(struct smalti_device *device, const struct smalti_device_attend_tile *a,
+			   struct smalti_error *error);
 	/* @} */
 	void *(*allocate)(struct smalti_device *device, int64_t bytes, struct smalti_error *error);
 	/* When the commands before have ended. */

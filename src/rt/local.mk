@@ -62,6 +62,10 @@ if CUDA
 libcore_la_SOURCES += src/rt/cuda.c src/rt/cuda.h src/rt/cuda_products.c src/rt/cuda_repeat.c src/rt/nvml.c src/rt/nvml.h
 src/rt/cuda.lo: src/kernels/device/cuda.fatbin
 endif
+if HOPPER
+libcore_la_SOURCES += src/rt/cuda_attention.c
+src/rt/cuda_attention.lo: src/kernels/device/hopper.fatbin
+endif
 if CUDNN
 libcore_la_SOURCES += src/rt/cuda_graphs.c src/rt/cuda_graphs.h src/rt/cuda_graph_check.c \
 	src/rt/cudnn_graph.c src/rt/cudnn_graph.h src/rt/cudnn_plan.c src/rt/cudnn_plan.h

@@ -27,6 +27,8 @@ struct fiber {
 	ucontext_t beginning;
 	jmp_buf place;
 	bool begun = false, waits = false;
+	bool (*ready)(void *) = nullptr; /* what it waits for; NULL: the barrier */
+	void *argument = nullptr;
 	unsigned thread = 0;
 };
 
@@ -41,6 +43,7 @@ struct {
 	void *argument;
 	unsigned threads, begun, ended;
 	bool backwards;
+	bool idle; /* no fiber could go on */
 } group;
 
 /* Back to the caller until it enters this fiber again. */
@@ -94,7 +97,7 @@ fiber *fiber_at(unsigned number)
 	return fibers[number].get();
 }
 
-/* How many fibers wait at the first barrier. */
+/* How many fibers have waited when each thread has come as far as it can. */
 unsigned begin()
 {
 	unsigned waiting = 0;
@@ -105,29 +108,60 @@ unsigned begin()
 	return waiting;
 }
 
-/* All that wait go on to their next barrier, or their end; how many wait there. */
-unsigned go_on(unsigned waiting)
+/* How many of so many fibers wait, for a barrier or for anything. */
+unsigned count_waiting(unsigned fibers_begun, bool at_barrier)
 {
-	unsigned left = 0;
+	unsigned waiting = 0;
+	for (unsigned i = 0; i < fibers_begun; i++)
+		waiting += fibers[i]->waits && !(at_barrier && fibers[i]->ready);
+	return waiting;
+}
+
+/* What lets others go on before it is ready when none of them is. */
+bool is_last(void *)
+{
+	return group.idle;
+}
+
+/* All that may go on do so, to what they wait for next, or to their end; returns how many did. */
+unsigned go_on(unsigned fibers_begun)
+{
+	const bool met = count_waiting(fibers_begun, true) == group.threads;
+	unsigned went = 0;
 	group.backwards = !group.backwards;
-	for (unsigned i = 0; i < waiting; i++) {
-		fiber *next = fibers[group.backwards ? waiting - 1 - i : i].get();
+	for (unsigned i = 0; i < fibers_begun; i++) {
+		fiber *next = fibers[group.backwards ? fibers_begun - 1 - i : i].get();
+		if (!next->waits || !(next->ready ? next->ready(next->argument) : met))
+			continue;
 		next->waits = false;
 		enter(next);
-		left += next->waits;
+		went++;
 	}
-	return left;
+	group.idle = went == 0 && !group.idle;
+	return went;
+}
+
+void wait_for(bool (*ready)(void *), void *argument)
+{
+	running->waits = true;
+	running->ready = ready;
+	running->argument = argument;
+	leave(running);
 }
 } // namespace
 
 void standin_fibers(unsigned threads, void (*body)(void *argument), void *argument)
 {
-	group = {body, argument, threads, 0, 0, !group.backwards};
-	for (unsigned waiting = begin(); waiting > 0; waiting = go_on(waiting))
-		if (waiting < threads) {
-			fprintf(stderr,
-				"stand-in: %u of %u threads wait at a barrier for the others, which ended\n",
-				waiting, threads);
+	group = {body, argument, threads, 0, 0, !group.backwards, false};
+	const unsigned fibers_begun = begin();
+	while (count_waiting(fibers_begun, false) > 0)
+		if (go_on(fibers_begun) == 0 && !group.idle) {
+			fprintf(
+			    stderr,
+			    "stand-in: of %u threads %u wait at a barrier, and %u for what does not come; "
+			    "the others have ended\n",
+			    threads, count_waiting(fibers_begun, true),
+			    count_waiting(fibers_begun, false) - count_waiting(fibers_begun, true));
 			abort();
 		}
 }
@@ -139,6 +173,16 @@ unsigned standin_fiber(void)
 
 void standin_barrier(void)
 {
-	running->waits = true;
-	leave(running);
+	wait_for(nullptr, nullptr);
+}
+
+void standin_wait_until(bool (*ready)(void *argument), void *argument)
+{
+	if (!ready(argument))
+		wait_for(ready, argument);
+}
+
+void standin_let_others(void)
+{
+	wait_for(is_last, nullptr);
 }

@@ -14,3 +14,10 @@ unsigned standin_fiber(void);
 
 /* Goes on when all fibers have come here. */
 void standin_barrier(void);
+
+/* Goes on when ready(argument), which is asked whenever the others have had their turn. Aborts if none can go
+ * on any more. */
+void standin_wait_until(bool (*ready)(void *argument), void *argument);
+
+/* Goes on when no fiber can otherwise. */
+void standin_let_others(void);

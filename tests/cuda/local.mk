@@ -3,16 +3,16 @@ check_LTLIBRARIES += libtwins.la
 libtwins_la_SOURCES = \
 	tests/cuda/emulator/cuda_fp16.h \
 	tests/cuda/fibers.cc tests/cuda/fibers.h \
-	tests/cuda/warp.h \
+	tests/cuda/hopper.h tests/cuda/tensor_map.h tests/cuda/warp.h \
 	tests/cuda/twins.cc tests/cuda/twins.h
 # Fortified, longjmp() takes a fiber's stack for a mistake.
 libtwins_la_CPPFLAGS = -I$(srcdir)/tests/cuda/emulator -I$(top_srcdir)/src -I$(top_srcdir) -I$(srcdir)/tests -I$(builddir)/tests \
 	-U_FORTIFY_SOURCE
 libtwins_la_CXXFLAGS = $(AM_CXXFLAGS) -Wno-unknown-pragmas -fno-math-errno
 $(libtwins_la_OBJECTS): tests/cuda/kernels.def
-tests/cuda/kernels.def: $(device_kernels)
+tests/cuda/kernels.def: $(device_kernels) $(hopper_kernels)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
-		sed -n 's/^KERNEL[A-Z_]*(\([a-z0-9_]*\)[,)].*/KERNEL_OF(\1)/p' $(device_kernels:%=$(srcdir)/%) >$@.part && mv $@.part $@
+		sed -n 's/^KERNEL[A-Z_]*(\([a-z0-9_]*\)[,)].*/KERNEL_OF(\1)/p' $(device_kernels:%=$(srcdir)/%) $(hopper_kernels:%=$(srcdir)/%) >$@.part && mv $@.part $@
 CLEANFILES += tests/cuda/kernels.def
 
 check_PROGRAMS += tests/cuda/test_twins

@@ -3,9 +3,11 @@
  * CUDA's runtime library, as far as StarPU and Smalti call it, without a GPU: kernels are their twins. */
 #include "cuda/memory.h"
 #include "cuda/streams.h"
+#include "cuda/tensor_map.h"
 #include "cuda/twins.h"
 
 #include <cstring>
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <map>
 #include <utility>
@@ -166,8 +168,9 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device)
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
-	const char *const units = getenv("SMALTI_STANDIN_UNITS");
-	*value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+	const char *const units = getenv("SMALTI_STANDIN_UNITS"), *const major =
+								      getenv("SMALTI_STANDIN_MAJOR");
+	*value = attribute == cudaDevAttrComputeCapabilityMajor ? atoi(major ? major : "9") : 0;
 	if (attribute == cudaDevAttrMultiProcessorCount && units)
 		*value = atoi(units);
 	return cudaSuccess;
@@ -494,11 +497,19 @@ cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t, const char
 
 namespace
 {
+/* Bytes of local memory that launches of a kernel may ask for, where they were told. */
+std::map<const void *, size_t> &local_bytes()
+{
+	static std::map<const void *, size_t> most;
+	return most;
+}
+
 /* A launch with its own copy of the parameters. */
 struct launch {
 	const standin_twin *twin;
 	int device;
 	unsigned groups, threads;
+	size_t shared;
 	std::vector<std::vector<char>> parameters;
 
 	void run()
@@ -507,9 +518,16 @@ struct launch {
 		for (size_t i = 0; i < parameters.size(); i++) {
 			if (twin->parameters[i].is_pointer)
 				strip(reinterpret_cast<void **>(parameters[i].data()));
+			if (twin->parameters[i].is_map)
+				strip(reinterpret_cast<standin_tensor_map *>(parameters[i].data()));
 			addresses.push_back(parameters[i].data());
 		}
-		standin_run_twin(twin, groups, threads, addresses.data());
+		standin_run_twin(twin, groups, threads, addresses.data(), shared);
+	}
+
+	void strip(standin_tensor_map *map) const
+	{
+		map->base = standin_at(map->base, device, map->bytes(), twin->name);
 	}
 
 	void strip(void **address) const
@@ -520,13 +538,78 @@ struct launch {
 };
 } // namespace
 
-cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **parameters, size_t,
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int)
+{
+	TURN;
+	if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
+	    value > STANDIN_MOST_SHARED)
+		return result(cudaErrorInvalidValue);
+	local_bytes()[kernel] = static_cast<size_t>(value);
+	return cudaSuccess;
+}
+
+namespace
+{
+/* What a GPU of compute capability 9.0 wants of a map, of three dimensions of two-byte elements. */
+bool is_map(const void *base, const cuuint64_t *extents, const cuuint64_t *strides, const cuuint32_t *box,
+	    const cuuint32_t *steps, CUtensorMapSwizzle swizzle)
+{
+	static const cuuint32_t most[] = {0, 32, 64, 128};
+	bool good = reinterpret_cast<uintptr_t>(base) % 16 == 0 && swizzle >= CU_TENSOR_MAP_SWIZZLE_32B &&
+		    swizzle <= CU_TENSOR_MAP_SWIZZLE_128B && 2 * box[0] == most[swizzle];
+	for (int i = 0; i < 3; i++)
+		good = good && extents[i] > 0 && extents[i] <= UINT64_C(1) << 32 && box[i] > 0 &&
+		       box[i] <= 256 && steps[i] == 1;
+	for (int i = 0; i < 2; i++)
+		good = good && strides[i] % 16 == 0 && strides[i] < UINT64_C(1) << 40;
+	return good;
+}
+
+CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *base,
+		      const cuuint64_t *extents, const cuuint64_t *strides, const cuuint32_t *box,
+		      const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+		      CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill)
+{
+	static const int mixtures[] = {0, 3, 2, 1};
+	if (rank != 3 || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
+	    fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE ||
+	    (type != CU_TENSOR_MAP_DATA_TYPE_FLOAT16 && type != CU_TENSOR_MAP_DATA_TYPE_BFLOAT16) ||
+	    reinterpret_cast<uintptr_t>(map) % 64 != 0 ||
+	    !is_map(base, extents, strides, box, steps, swizzle))
+		return CUDA_ERROR_INVALID_VALUE;
+	standin_tensor_map made = {};
+	made.base = static_cast<const char *>(base);
+	for (int i = 0; i < 3; i++) {
+		made.extents[i] = static_cast<int64_t>(extents[i]);
+		made.box[i] = static_cast<int>(box[i]);
+		if (i < 2)
+			made.strides[i] = static_cast<int64_t>(strides[i]);
+	}
+	made.mixture = mixtures[swizzle];
+	memcpy(map, &made, sizeof(made));
+	return CUDA_SUCCESS;
+}
+} // namespace
+
+/* The one function of the driver that Smalti asks for. */
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned,
+					     unsigned long long, cudaDriverEntryPointQueryResult *found)
+{
+	const bool known = strcmp(symbol, "cuTensorMapEncodeTiled") == 0;
+	*function = known ? reinterpret_cast<void *>(encode_tiled) : nullptr;
+	*found = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+	return cudaSuccess;
+}
+
+cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **parameters, size_t shared,
 			     cudaStream_t stream)
 {
 	TURN;
 	const auto *twin = static_cast<const standin_twin *>(function);
-	launch launch = {twin, current, grid.x, block.x, {}};
-	if (grid.x == 0 || block.x == 0 || grid.y * grid.z * block.y * block.z != 1)
+	launch launch = {twin, current, grid.x, block.x, shared, {}};
+	const auto most = local_bytes().find(function);
+	if (grid.x == 0 || block.x == 0 || grid.y * grid.z * block.y * block.z != 1 ||
+	    shared > (most == local_bytes().end() ? 48 << 10 : most->second))
 		return result(cudaErrorInvalidConfiguration);
 	RETURN_IF_LOST("launch", stream_of(stream) ? stream_of(stream)->device : current);
 	if (block.x > 1024 || standin_fails("launch"))

@@ -57,13 +57,58 @@ static void barriers(void)
 	}
 }
 
+/* Threads go on in the order of their numbers, and the last of all is the one that lets others. @{ */
+static unsigned turns;
+
+static bool is_next(void *thread)
+{
+	return *static_cast<unsigned *>(thread) == turns;
+}
+
+static void take_turn(void *argument)
+{
+	unsigned thread = standin_fiber();
+	if (thread == 0) {
+		standin_let_others();
+		static_cast<unsigned *>(argument)[0] = turns;
+		return;
+	}
+	thread--;
+	standin_wait_until(is_next, &thread);
+	static_cast<unsigned *>(argument)[thread + 1] = turns++;
+}
+/* @} */
+
+static void conditions(void)
+{
+	for (int time = 0; time < 3; time++) {
+		unsigned order[100] = {};
+		turns = 0;
+		standin_fibers(100, take_turn, order);
+		for (unsigned i = 1; i < 100; i++)
+			CHECK(order[i] == i - 1, "in the order of their numbers");
+		CHECK(order[0] == 99, "the last one");
+	}
+}
+
+static bool is_never(void *)
+{
+	return false;
+}
+
+static void wait_for_nothing(void *)
+{
+	standin_wait_until(is_never, nullptr);
+}
+
 static void leave_early(void *)
 {
 	if (standin_fiber() != 0)
 		standin_barrier();
 }
 
-static void missed_barrier(void)
+/* Has the threads run in a process of its own, which is to be aborted. */
+static void abort_in(void (*body)(void *))
 {
 	int status = 0;
 	const pid_t child = fork();
@@ -72,11 +117,17 @@ static void missed_barrier(void)
 		setrlimit(RLIMIT_CORE, &none);
 		signal(SIGABRT, SIG_DFL);
 		fclose(stderr);
-		standin_fibers(2, leave_early, nullptr);
+		standin_fibers(2, body, nullptr);
 		_exit(0);
 	}
 	CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
 	      "aborted");
+}
+
+static void missed_barrier(void)
+{
+	abort_in(leave_early);
+	abort_in(wait_for_nothing);
 }
 
 static void without_barriers(void)
@@ -136,6 +187,7 @@ static void with_shuffles(void)
 
 static const struct test tests[] = {
     {"barriers", barriers},
+    {"conditions", conditions},
     {"a missed barrier", missed_barrier},
     {"a kernel without barriers", without_barriers},
     {"a kernel with barriers", with_barriers},

@@ -7,6 +7,8 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "kernels/device/program.cl"
 
+#include "kernels/device/hopper.cl"
+
 #if SANITIZED
 static void fill_shared()
 {
@@ -34,9 +36,10 @@ void call(void (*kernel)(P...), void *const *parameters, std::index_sequence<I..
 
 template <typename... P> standin_twin make_twin(const char *name, void (*kernel)(P...))
 {
-	return {name, {{sizeof(P), std::is_pointer_v<P>}...}, [kernel](void *const *parameters) {
-			call(kernel, parameters, std::index_sequence_for<P...>());
-		}};
+	return {
+	    name,
+	    {{sizeof(P), std::is_pointer_v<P>, std::is_same_v<P, standin_tensor_map>}...},
+	    [kernel](void *const *parameters) { call(kernel, parameters, std::index_sequence_for<P...>()); }};
 }
 
 #define KERNEL_OF(name) make_twin(#name, name),
@@ -56,6 +59,8 @@ void run_thread(void *argument)
 }
 } // namespace
 
+size_t standin_shared_bytes;
+
 const standin_twin *standin_find_twin(const char *name)
 {
 	for (const standin_twin &twin : twins)
@@ -65,10 +70,12 @@ const standin_twin *standin_find_twin(const char *name)
 }
 
 /* In one order of the groups and the next time in the opposite one: kernels must not depend on it. */
-void standin_run_twin(const standin_twin *twin, unsigned groups, unsigned threads, void *const *parameters)
+void standin_run_twin(const standin_twin *twin, unsigned groups, unsigned threads, void *const *parameters,
+		      size_t shared_bytes)
 {
 	static bool backwards;
 	group group = {twin, parameters};
+	standin_shared_bytes = shared_bytes;
 	gridDim.x = groups;
 	blockDim.x = threads;
 	for (unsigned i = 0; i < groups; i++) {

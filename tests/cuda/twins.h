@@ -9,7 +9,7 @@
 
 struct standin_parameter {
 	size_t bytes;
-	bool is_pointer;
+	bool is_pointer, is_map; /* standin_tensor_map */
 };
 
 struct standin_twin {
@@ -21,5 +21,11 @@ struct standin_twin {
 /* NULL: none of that name. */
 const standin_twin *standin_find_twin(const char *name);
 
+/* Of a group's local memory, at most; and of that of the group that runs, what its launch asked for. @{ */
+enum { STANDIN_MOST_SHARED = 227 << 10 };
+extern size_t standin_shared_bytes;
+/* @} */
+
 /* One call at a time. */
-void standin_run_twin(const standin_twin *twin, unsigned groups, unsigned threads, void *const *parameters);
+void standin_run_twin(const standin_twin *twin, unsigned groups, unsigned threads, void *const *parameters,
+		      size_t shared_bytes = 0);

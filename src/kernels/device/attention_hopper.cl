@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* attend() in f16 and bf16 for compute capability 9.0, where heads have one of a few sizes. A group takes
+ * shares, of 128 queries of one head, until none is left. It has three teams: the first two have 64 of the
+ * queries each, and go through the keys 128 at a time; a thread of the third one has queries, and tiles of
+ * keys and values, copied to local memory, some ahead, also those of the next share. A team softens the
+ * scores of a tile while the tensor cores weigh the values of the one before, and while the other team's
+ * products are computed: they take turns.
+ *
+ * Between products and the wait for them must be no branch, and indices of arrays have to be constants: else
+ * the compiler waits for each product, or has arrays in memory. */
+enum {
+	TILE = SMALTI_HOPPER_ROWS,
+	PANEL_BYTES = 2 * SMALTI_HOPPER_PANEL * TILE,
+	LOADING_REGISTERS = 24,
+	MULTIPLYING_REGISTERS = 240,
+	VALUES_TOGETHER = 1 /* one product has all columns of values, though they are in several panels */
+};
+
+/* Extents of a head, and where everything is in local memory: tiles, and barriers of eight bytes each. */
+template <int head_dim> struct hopper {
+	enum {
+		PANELS = head_dim / SMALTI_HOPPER_PANEL,
+		NARROW = SMALTI_HOPPER_NARROW(head_dim), /* columns */
+		NARROW_MIXTURE = NARROW == 16 ? MIXED_32 : MIXED_64,
+		VALUE_PANELS = (head_dim + SMALTI_HOPPER_PANEL - 1) / SMALTI_HOPPER_PANEL,
+		KEY_BYTES = SMALTI_HOPPER_KEY_BYTES(head_dim),
+		VALUE_BYTES = SMALTI_HOPPER_VALUE_BYTES(head_dim),
+		STAGES = SMALTI_HOPPER_STAGES(head_dim)
+	};
+	uint queries, keys, values, queries_came, queries_read, keys_came, values_came, keys_read,
+	    values_read;
+};
+
+template <int head_dim> DEVICE hopper<head_dim> cut_memory(uint memory)
+{
+	typedef struct hopper<head_dim> hopper;
+	hopper at;
+	at.queries = memory;
+	at.keys = at.queries + hopper::KEY_BYTES;
+	at.values = at.keys + hopper::STAGES * hopper::KEY_BYTES;
+	at.keys_came = at.values + hopper::STAGES * hopper::VALUE_BYTES;
+	at.values_came = at.keys_came + 8 * hopper::STAGES;
+	at.keys_read = at.values_came + 8 * hopper::STAGES;
+	at.values_read = at.keys_read + 8 * hopper::STAGES;
+	at.queries_came = at.values_read + 8 * hopper::STAGES;
+	at.queries_read = at.queries_came + 8;
+	return at;
+}
+
+/* Which tile is meant of those that follow one another. */
+struct stage {
+	int at, phase;
+};
+
+template <int stages> DEVICE struct stage stage_behind(struct stage stage)
+{
+	const bool wraps = stage.at == stages - 1;
+	return {wraps ? 0 : stage.at + 1, wraps ? stage.phase ^ 1 : stage.phase};
+}
+
+/* What a group takes: 128 queries of a head, from `first` on. */
+struct hopper_share {
+	int head, first;
+};
+
+DEVICE int shares_of(const struct attend_hopper_arguments *a)
+{
+	return (a->queries + TILE - 1) / TILE * a->heads;
+}
+
+DEVICE struct hopper_share hopper_share_of(int number, const struct attend_hopper_arguments *a)
+{
+	const int tiles = (a->queries + TILE - 1) / TILE;
+	return {number / tiles, number % tiles * TILE};
+}
+
+/* Of one thread. A tile comes when both teams have read the one that was there.
+ * @{ */
+template <int head_dim>
+DEVICE void load_keys(uint to, const CUtensorMap *wide, const CUtensorMap *narrow, int head, int token,
+		      uint barrier)
+{
+	typedef struct hopper<head_dim> hopper;
+	expect_bytes(barrier, hopper::KEY_BYTES);
+	UNROLL
+	for (int i = 0; i < hopper::PANELS; i++)
+		load_box(to + i * PANEL_BYTES, wide, i * SMALTI_HOPPER_PANEL, head, token, barrier);
+	if (hopper::NARROW > 0)
+		load_box(to + hopper::PANELS * PANEL_BYTES, narrow, hopper::PANELS * SMALTI_HOPPER_PANEL,
+			 head, token, barrier);
+}
+
+template <int head_dim>
+DEVICE void load_values(uint to, const CUtensorMap *map, int head, int token, uint barrier)
+{
+	typedef struct hopper<head_dim> hopper;
+	expect_bytes(barrier, hopper::VALUE_BYTES);
+	UNROLL
+	for (int i = 0; i < hopper::VALUE_PANELS; i++)
+		load_box(to + i * PANEL_BYTES, map, i * SMALTI_HOPPER_PANEL, head, token, barrier);
+}
+/* @} */
+
+/* What a thread keeps of its two queries: the origin of their exponents, in units of ln 2, the sum of what it
+ * weighed itself, and every head_dim / 2 of their sums of values; besides, scores of a tile of keys, and
+ * their weights as the tensor cores take them. */
+template <int head_dim> struct hopper_running {
+	float origin[2], sum[2], factor[2];
+	float values[head_dim / 2], scores[TILE / 2];
+	uint weights[TILE / 4];
+};
+
+/* scores [64, TILE] = q · kᵀ, for the team's queries. */
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void begin_scores(float *scores, uint q, uint q_narrow, uint k)
+{
+	typedef struct hopper<head_dim> hopper;
+	UNROLL
+	for (int i = 0; i < 4 * hopper::PANELS; i++) {
+		const int at = i / 4 * PANEL_BYTES + i % 4 * 32;
+		multiply_keys<dtype>(scores, matrix_at(q + at, 16, 1024, MIXED_128),
+				     matrix_at(k + at, 16, 1024, MIXED_128), i > 0);
+	}
+	UNROLL
+	for (int i = 0; i < hopper::NARROW / 16; i++) {
+		const enum mixture mixture = (enum mixture)hopper::NARROW_MIXTURE;
+		multiply_keys<dtype>(
+		    scores, matrix_at(q_narrow + 32 * i, 16, 16 * hopper::NARROW, mixture),
+		    matrix_at(k + hopper::PANELS * PANEL_BYTES + 32 * i, 16, 16 * hopper::NARROW, mixture),
+		    1);
+	}
+	end_batch();
+}
+
+/* values [64, head_dim] += weights · v. */
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void begin_values(float *values, const uint *weights, uint v)
+{
+	const int columns = VALUES_TOGETHER ? head_dim : SMALTI_HOPPER_PANEL, left = head_dim - columns;
+	UNROLL
+	for (int i = 0; i < TILE / 16; i++) {
+		const uint at = v + 2048 * i;
+		multiply_values<dtype, columns>(values, weights + 4 * i,
+						matrix_at(at, PANEL_BYTES, 1024, MIXED_128));
+		if constexpr (left > 0)
+			multiply_values<dtype, left>(
+			    values + columns / 2, weights + 4 * i,
+			    matrix_at(at + PANEL_BYTES, PANEL_BYTES, 1024, MIXED_128));
+	}
+	end_batch();
+}
+
+/* Keys that are not there weigh nothing. */
+DEVICE void mask_scores(float *scores, int keys)
+{
+	UNROLL
+	for (int i = 0; i < TILE / 2; i++)
+		if (i / 4 * 8 + THREAD % 4 * 2 + i % 2 >= keys)
+			scores[i] = -INFINITY;
+}
+
+/* Scores become weights; `factor` brings what was summed before to the new origin. */
+template <int head_dim> DEVICE void soften_scores(struct hopper_running<head_dim> *r, float scale)
+{
+	UNROLL
+	for (int row = 0; row < 2; row++) {
+		float largest = -INFINITY, total = 0;
+		UNROLL
+		for (int i = 2 * row; i < TILE / 2; i += 4)
+			largest = fmaxf(largest, fmaxf(r->scores[i], r->scores[i + 1]));
+		largest = fmaxf(largest, of_lane_beside(largest, 1));
+		largest = fmaxf(largest, of_lane_beside(largest, 2));
+		largest = fmaxf(r->origin[row], largest * scale);
+		const float origin = largest == -INFINITY ? 0.f : largest; /* as in soften() */
+		UNROLL
+		for (int i = 2 * row; i < TILE / 2; i += 4) {
+			r->scores[i] = power_of_two(fmaf(r->scores[i], scale, -origin));
+			r->scores[i + 1] = power_of_two(fmaf(r->scores[i + 1], scale, -origin));
+			total += r->scores[i] + r->scores[i + 1];
+		}
+		r->factor[row] = power_of_two(r->origin[row] - origin);
+		r->origin[row] = largest;
+		r->sum[row] = r->sum[row] * r->factor[row] + total;
+	}
+}
+
+/* Brings the sums of values to the origin of the weights, which become operands. */
+template <enum smalti_dtype dtype, int head_dim> DEVICE void follow_origin(struct hopper_running<head_dim> *r)
+{
+	UNROLL
+	for (int i = 0; i < head_dim / 2; i++)
+		r->values[i] *= r->factor[i / 2 % 2];
+	UNROLL
+	for (int i = 0; i < TILE / 4; i++)
+		r->weights[i] = pair_of<dtype>(r->scores[2 * i], r->scores[2 * i + 1]);
+}
+
+/* What a kernel writes. */
+struct hopper_results {
+	GLOBAL float *state, *lse;
+	GLOBAL ushort *y;
+};
+
+/* A team's queries, and what it has read of the keys and values. */
+template <int head_dim> struct hopper_team {
+	struct hopper<head_dim> at;
+	int number;
+	uint q, q_narrow;
+	struct stage before, now; /* of the tile whose values are to be weighed, and the next one */
+	int phase;                /* of the queries */
+	float scale;
+};
+
+/* Goes on to the next tile. */
+template <int head_dim> DEVICE void pass_tile(struct hopper_team<head_dim> *team)
+{
+	team->before = team->now;
+	team->now = stage_behind<hopper<head_dim>::STAGES>(team->now);
+}
+
+/* Scores of the next tile, of `keys` keys if it is the last one, while the values of the one before are
+ * weighed. */
+template <enum smalti_dtype dtype, int head_dim, bool is_last>
+DEVICE void take_tile(struct hopper_team<head_dim> *team, struct hopper_running<head_dim> *r, int keys)
+{
+	typedef struct hopper<head_dim> hopper;
+	const hopper *at = &team->at;
+	const struct stage now = team->now, before = team->before;
+	wait_phase(at->keys_came + 8 * now.at, now.phase);
+	wait_phase(at->values_came + 8 * before.at, before.phase);
+	begin_turn(1 + team->number);
+	begin_products();
+	begin_scores<dtype, head_dim>(r->scores, team->q, team->q_narrow,
+				      at->keys + now.at * hopper::KEY_BYTES);
+	begin_values<dtype, head_dim>(r->values, r->weights, at->values + before.at * hopper::VALUE_BYTES);
+	end_turn(2 - team->number);
+	wait_batches<1>();
+	arrive_if(THREAD % TEAM == 0, at->keys_read + 8 * now.at);
+	if (is_last)
+		mask_scores(r->scores, keys);
+	soften_scores(r, team->scale);
+	wait_batches<0>();
+	arrive_if(THREAD % TEAM == 0, at->values_read + 8 * before.at);
+	follow_origin<dtype>(r);
+	pass_tile(team);
+}
+
+/* Of the four words of four threads beside each other each gets those of its number, in the order of the
+ * threads. */
+DEVICE void turn_words(uint words[4])
+{
+	UNROLL
+	for (int bit = 1; bit < 4; bit *= 2) {
+		const bool upper = THREAD & bit;
+		UNROLL
+		for (int i = 0; i < 4; i++) {
+			if (i & bit)
+				continue;
+			const uint other = of_lane_beside(upper ? words[i] : words[i + bit], bit);
+			words[i] = upper ? other : words[i];
+			words[i + bit] = upper ? words[i + bit] : other;
+		}
+	}
+}
+
+/* As take_tile_state() and its like in attention_tensor.cl have it; `from` and `to` are where the state of
+ * the query of `row` begins. @{ */
+template <int head_dim>
+DEVICE void take_hopper_state(GLOBAL const float *from, int queries, int row,
+			      struct hopper_running<head_dim> *r)
+{
+	const int64_t step = queries;
+	from += THREAD % 4 * 2 * step;
+	UNROLL
+	for (int i = 0; i < head_dim / 4; i++)
+		r->values[i / 2 * 4 + 2 * row + i % 2] = from[(2 + i / 2 * 8 + i % 2) * step];
+	from -= THREAD % 4 * 2 * step;
+	r->origin[row] = from[0];
+	r->sum[row] = THREAD % 4 == 0 ? from[step] : 0;
+}
+
+template <int head_dim>
+DEVICE void leave_hopper_state(const struct hopper_running<head_dim> *r, float sum, int queries, int row,
+			       GLOBAL float *to)
+{
+	const int64_t step = queries;
+	if (THREAD % 4 == 0) {
+		to[0] = r->origin[row];
+		to[step] = sum;
+	}
+	to += THREAD % 4 * 2 * step;
+	UNROLL
+	for (int i = 0; i < head_dim / 4; i++)
+		to[(2 + i / 2 * 8 + i % 2) * step] = r->values[i / 2 * 4 + 2 * row + i % 2];
+}
+
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void finish_hopper(const struct hopper_running<head_dim> *r, float sum, int row, bool there,
+			  GLOBAL ushort *y)
+{
+	const float inverse = sum != 0 ? 1.f / sum : 0;
+	uint words[head_dim / 8];
+	UNROLL
+	for (int i = 0; i < head_dim / 8; i++)
+		words[i] = pair_of<dtype>(r->values[4 * i + 2 * row] * inverse,
+					  r->values[4 * i + 2 * row + 1] * inverse);
+	UNROLL
+	for (int i = 0; i < head_dim / 32; i++)
+		turn_words(words + 4 * i);
+	if (!there)
+		return;
+	UNROLL
+	for (int i = 0; i < head_dim / 32; i++) {
+		const struct chunk chunk = {
+		    {words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3]}};
+		((GLOBAL struct chunk *)y)[4 * i + THREAD % 4] = chunk;
+	}
+	UNROLL
+	for (int i = head_dim / 32 * 4; i < head_dim / 8; i++)
+		((GLOBAL uint *)y)[4 * i + THREAD % 4] = words[i];
+}
+/* @} */
+
+/* Where the state of a head's query begins. */
+template <int head_dim>
+DEVICE int64_t hopper_state_of(int head, int query, const struct attend_hopper_arguments *a)
+{
+	return (int64_t)head * (2 + head_dim) * a->queries + query;
+}
+
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void leave_hopper(const struct hopper_running<head_dim> *r, const struct hopper_results *to, int head,
+			 int query, const struct attend_hopper_arguments *a)
+{
+	UNROLL
+	for (int row = 0; row < 2; row++) {
+		float sum = r->sum[row] + of_lane_beside(r->sum[row], 1);
+		sum += of_lane_beside(sum, 2);
+		const int at = query + 8 * row;
+		const bool there = at < a->queries;
+		if (a->last)
+			finish_hopper<dtype>(r, sum, row, there,
+					     to->y + ((int64_t)at * a->heads + head) * head_dim);
+		else if (there)
+			leave_hopper_state(r, sum, a->queries, row,
+					   to->state + hopper_state_of<head_dim>(head, at, a));
+		if (a->last && there && to->lse && THREAD % 4 == 0)
+			to->lse[(int64_t)head * a->queries + at] = r->origin[row] + log2f(sum);
+	}
+}
+
+/* Scores of a share's first tile. */
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void begin_share(struct hopper_team<head_dim> *team, struct hopper_running<head_dim> *r, int keys)
+{
+	typedef struct hopper<head_dim> hopper;
+	const hopper *at = &team->at;
+	const struct stage now = team->now;
+	wait_phase(at->queries_came, team->phase);
+	wait_phase(at->keys_came + 8 * now.at, now.phase);
+	if (team->number == 1)
+		begin_turn(2);
+	begin_products();
+	begin_scores<dtype, head_dim>(r->scores, team->q, team->q_narrow,
+				      at->keys + now.at * hopper::KEY_BYTES);
+	end_turn(2 - team->number);
+	wait_batches<0>();
+	arrive_if(THREAD % TEAM == 0, at->keys_read + 8 * now.at);
+	if (keys < TILE)
+		mask_scores(r->scores, keys);
+	soften_scores(r, team->scale);
+	follow_origin<dtype>(r);
+	pass_tile(team);
+}
+
+/* Values of its last tile. */
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void end_share(struct hopper_team<head_dim> *team, struct hopper_running<head_dim> *r)
+{
+	typedef struct hopper<head_dim> hopper;
+	const hopper *at = &team->at;
+	arrive_if(THREAD % TEAM == 0, at->queries_read);
+	if (team->number == 0)
+		begin_turn(1); /* what the other team has ended last */
+	wait_phase(at->values_came + 8 * team->before.at, team->before.phase);
+	begin_products();
+	begin_values<dtype, head_dim>(r->values, r->weights,
+				      at->values + team->before.at * hopper::VALUE_BYTES);
+	wait_batches<0>();
+	arrive_if(THREAD % TEAM == 0, at->values_read + 8 * team->before.at);
+	team->phase ^= 1;
+}
+
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void multiply_share(struct hopper_team<head_dim> *team, const struct hopper_share *share,
+			   const struct hopper_results *to, const struct attend_hopper_arguments *a)
+{
+	const int tiles = (a->keys + TILE - 1) / TILE;
+	const int query = share->first + team->number * 64 + THREAD % TEAM / 32 * 16 + THREAD % 32 / 4;
+	struct hopper_running<head_dim> r = {
+	};
+	r.origin[0] = r.origin[1] = -INFINITY;
+	UNROLL
+	for (int row = 0; row < 2; row++)
+		if (!a->first && query + 8 * row < a->queries)
+			take_hopper_state(to->state +
+					      hopper_state_of<head_dim>(share->head, query + 8 * row, a),
+					  a->queries, row, &r);
+	begin_share<dtype>(team, &r, a->keys);
+	for (int tile = 1; tile < tiles - 1; tile++)
+		take_tile<dtype, head_dim, false>(team, &r, TILE);
+	if (tiles > 1)
+		take_tile<dtype, head_dim, true>(team, &r, a->keys - (tiles - 1) * TILE);
+	end_share<dtype>(team, &r);
+	leave_hopper<dtype>(&r, to, share->head, query, a);
+}
+
+/* A team's part. */
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void multiply_hopper(const struct hopper<head_dim> *at, const struct hopper_results *to,
+			    const struct attend_hopper_arguments *a)
+{
+	typedef struct hopper<head_dim> hopper;
+	struct hopper_team<head_dim> team = {
+	};
+	team.at = *at;
+	team.number = THREAD / TEAM;
+	team.scale = a->scale;
+	team.q = at->queries + team.number * 64 * 128;
+	team.q_narrow = at->queries + hopper::PANELS * PANEL_BYTES + team.number * 64 * 2 * hopper::NARROW;
+	for (int number = (int)GROUP; number < shares_of(a); number += (int)GROUPS) {
+		const struct hopper_share share = hopper_share_of(number, a);
+		multiply_share<dtype>(&team, &share, to, a);
+	}
+}
+
+struct hopper_maps {
+	const CUtensorMap *q_wide, *q_narrow, *k_wide, *k_narrow, *v;
+};
+
+/* The part of the thread that loads. */
+template <int head_dim>
+DEVICE void load_hopper(const struct hopper<head_dim> *at, const struct hopper_maps *maps,
+			const struct attend_hopper_arguments *a)
+{
+	typedef struct hopper<head_dim> hopper;
+	struct stage stage = {0, 0};
+	int phase = 1;
+	fetch_map(maps->q_wide);
+	fetch_map(maps->k_wide);
+	fetch_map(maps->v);
+	if (hopper::NARROW > 0) {
+		fetch_map(maps->q_narrow);
+		fetch_map(maps->k_narrow);
+	}
+	for (int number = (int)GROUP; number < shares_of(a); number += (int)GROUPS, phase ^= 1) {
+		const struct hopper_share share = hopper_share_of(number, a);
+		wait_phase(at->queries_read, phase);
+		load_keys<head_dim>(at->queries, maps->q_wide, maps->q_narrow, share.head, share.first,
+				    at->queries_came);
+		for (int key = 0; key < a->keys; key += TILE) {
+			const uint barrier = 8 * stage.at;
+			wait_phase(at->keys_read + barrier, stage.phase ^ 1);
+			load_keys<head_dim>(at->keys + stage.at * hopper::KEY_BYTES, maps->k_wide,
+					    maps->k_narrow, share.head, key, at->keys_came + barrier);
+			wait_phase(at->values_read + barrier, stage.phase ^ 1);
+			load_values<head_dim>(at->values + stage.at * hopper::VALUE_BYTES, maps->v,
+					      share.head, key, at->values_came + barrier);
+			stage = stage_behind<hopper::STAGES>(stage);
+		}
+	}
+}
+
+template <int head_dim> DEVICE void open_barriers(const struct hopper<head_dim> *at)
+{
+	open_barrier(at->queries_came, 1);
+	open_barrier(at->queries_read, 2);
+	for (int i = 0; i < hopper<head_dim>::STAGES; i++) {
+		open_barrier(at->keys_came + 8 * i, 1);
+		open_barrier(at->values_came + 8 * i, 1);
+		open_barrier(at->keys_read + 8 * i, 2);
+		open_barrier(at->values_read + 8 * i, 2);
+	}
+	show_barriers();
+}
+
+template <enum smalti_dtype dtype, int head_dim>
+DEVICE void attend_hopper(const struct hopper_maps *maps, const struct hopper_results *to,
+			  const struct attend_hopper_arguments *a)
+{
+	const struct hopper<head_dim> at = cut_memory<head_dim>(hopper_memory());
+	if (THREAD == 0)
+		open_barriers<head_dim>(&at);
+	BARRIER();
+	if (THREAD >= 2 * TEAM) {
+		leave_registers<LOADING_REGISTERS>();
+		if (THREAD == 2 * TEAM)
+			load_hopper<head_dim>(&at, maps, a);
+	} else {
+		take_registers<MULTIPLYING_REGISTERS>();
+		multiply_hopper<dtype, head_dim>(&at, to, a);
+	}
+}
+
+#define HOPPER_PARAMETERS                                                                                    \
+	TENSOR_MAP q_wide, TENSOR_MAP q_narrow, TENSOR_MAP k_wide, TENSOR_MAP k_narrow, TENSOR_MAP v,        \
+	    GLOBAL float *state, GLOBAL ushort *y, GLOBAL float *lse, struct attend_hopper_arguments a
+#define HOPPER(dtype, head_dim)                                                                              \
+	const struct hopper_maps maps = {&q_wide, &q_narrow, &k_wide, &k_narrow, &v};                        \
+	const struct hopper_results to = {state, lse, y};                                                    \
+	attend_hopper<dtype, head_dim>(&maps, &to, &a)
+
+KERNEL_WITHIN(attend_hopper_f16_64, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
+{
+	HOPPER(SMALTI_F16, 64);
+}
+
+KERNEL_WITHIN(attend_hopper_f16_72, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
+{
+	HOPPER(SMALTI_F16, 72);
+}
+
+KERNEL_WITHIN(attend_hopper_f16_80, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
+{
+	HOPPER(SMALTI_F16, 80);
+}
+
+KERNEL_WITHIN(attend_hopper_f16_96, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
+{
+	HOPPER(SMALTI_F16, 96);
+}
+
+KERNEL_WITHIN(attend_hopper_f16_128, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
+{
+	HOPPER(SMALTI_F16, 128);
+}
+
+KERNEL_WITHIN(attend_hopper_bf16_64, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
+{
+	HOPPER(SMALTI_BF16, 64);
+}
+
+KERNEL_WITHIN(attend_hopper_bf16_72, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
+{
+	HOPPER(SMALTI_BF16, 72);
+}
+
+KERNEL_WITHIN(attend_hopper_bf16_80, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
+{
+	HOPPER(SMALTI_BF16, 80);
+}
+
+KERNEL_WITHIN(attend_hopper_bf16_96, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
+{
+	HOPPER(SMALTI_BF16, 96);
+}
+
+KERNEL_WITHIN(attend_hopper_bf16_128, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
+{
+	HOPPER(SMALTI_BF16, 128);
+}
