@@ -17,9 +17,9 @@ static int launch_attend(struct smalti_device *device, const struct attend_argum
 				    (int)(sizeof(*buffers) / sizeof(buffers->q)), a, sizeof(*a), error);
 }
 
-/* With so many keys a kernel that takes a tile at a time, where the device has one, computes attention rather
- * than cuDNN or the kernels for all devices: the one place where that is chosen. */
-enum { LEAST_TILE_KEYS = 256 };
+/* Of so many scores of a head a kernel that takes a tile at a time, where the device has one, computes attention
+ * rather than cuDNN or the kernels for all devices: the one place where that is chosen. */
+enum { LEAST_TILE_SCORES = 1 << 15 };
 
 static struct smalti_device_attend_tile tile_of(const struct attend_arguments *a,
 						const struct smalti_attend_buffers *buffers, int block)
@@ -72,7 +72,7 @@ static bool attends_tiles(struct smalti_device *device, const struct attend_argu
 		has = a->keys[i] == 0 || smalti_device_attends_tile(device, &tile);
 		keys += a->keys[i];
 	}
-	return has && keys >= LEAST_TILE_KEYS;
+	return has && a->queries * keys >= LEAST_TILE_SCORES;
 }
 
 /* Takes each tile by a kernel of its own. */

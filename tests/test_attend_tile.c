@@ -504,7 +504,7 @@ static void time_shape(struct smalti_device *device, const struct shape *shape)
 
 static void time_all(struct trials *trials)
 {
-	static const int64_t extents[][2] = {{1024, 1024}, {4096, 4096}, {16384, 16384}, {4096, 300}};
+	static const int64_t extents[][2] = {{1024, 1024}, {4096, 4096}, {16384, 16384}, {4096, 300}, {4096, 40}};
 	static const struct {
 		int64_t head_dim;
 		enum smalti_dtype dtype;

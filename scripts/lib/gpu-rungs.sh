@@ -161,21 +161,26 @@ rung_4() {
 # Rung: where a step's and a decoding's time goes, by kernel
 rung_5() {
     model sigma -g sigma-1024 --only dit,vae
-    model t5 -g sigma-1024 --only t5 --t5-layers 4
     part 'profile of a step 512' 90 profile sigma --dit 512x512
     part 'profile of a step 1024' 90 profile sigma --dit 1024x1024
     part 'profile of decoding 1024' 90 profile sigma --vae 1024x1024
+}
+
+# Rung: where the time of gradients and of captions goes, by kernel
+rung_6() {
+    model sigma -g sigma-1024 --only dit,vae
+    model t5 -g sigma-1024 --only t5 --t5-layers 4
     part 'profile of gradients 512' 90 profile sigma --train 512x512
     part 'profile of captions 4096' 90 profile t5 --t5 4096
 }
 
 # Rung: the CPUs beside a GPU, by default
-rung_6() {
+rung_7() {
     stages 'a GPU and the CPUs' 120 --dit 512x512,1024x1024,2048x2048 --vae 512x512,1024x1024
 }
 
 # Rung: PyTorch's eager mode beside Smalti
-rung_7() {
+rung_8() {
     local stage
     part roofline 60 peers roofline.py
     for stage in 'dit 512x512' 'dit 1024x1024' 'dit 2048x2048' 'decode 1024x1024'; do
@@ -185,13 +190,13 @@ rung_7() {
 }
 
 # Rung: PyTorch's compiled mode beside Smalti
-rung_8() {
+rung_9() {
     beside compile dit 1024x1024 150
     beside compile decode 1024x1024 150
 }
 
 # Rung: the other operations: moves, plans, search, and golden stages in f32, tf32 and f16
-rung_9() {
+rung_10() {
     local name stage
     for name in device_tiles transfers fusion device_plans; do one_test $name 120; done
     golden 60 retrieve 'searched on devices'
@@ -202,12 +207,12 @@ rung_9() {
 }
 
 # Rung: images, features and training as a user makes them
-rung_10() {
+rung_11() {
     part 'as a user' 200 as_a_user
 }
 
 # Rung: whole images from the prompt, and where their time goes
-rung_11() {
+rung_12() {
     model whole -g sigma-1024
     part 'whole images' 180 bounded "$build/smalti-bench" generate -m "$work/whole" --precision bf16 --cuda 1 --cpus 4 -s 1024x1024 \
         --repeats 5 -o "$logs/whole-images.jsonl"
@@ -216,19 +221,19 @@ rung_11() {
 }
 
 # Rung: the text encoder's and training's share of the peak
-rung_12() {
+rung_13() {
     model t5 -g sigma-1024 --only t5 --t5-layers 4
     part 'text encoder' 90 bounded "$build/smalti-bench" stages -m "$work/t5" --precision bf16 --cuda 1 --cpus 1 --t5 300,4096 --repeats 9
     stages 'gradients' 120 --cpus 1 --train 512x512 --samples 4 --repeats 3
 }
 
 # Rung: large images in bounded memory
-rung_13() {
+rung_14() {
     stages 'decoding 8192' 120 --cpus 1 --vae 8192x8192 --gpu-memory-limit 24G --repeats 1
 }
 
 # Rung: compute-sanitizer over every operation
-rung_14() {
+rung_15() {
     local tool
     for tool in memcheck racecheck; do part $tool 240 sanitizer $tool; done
 }
