@@ -26,7 +26,7 @@ template <int head_dim> struct hopper {
 		VALUE_PANELS = (head_dim + SMALTI_HOPPER_PANEL - 1) / SMALTI_HOPPER_PANEL,
 		KEY_BYTES = SMALTI_HOPPER_KEY_BYTES(head_dim),
 		VALUE_BYTES = SMALTI_HOPPER_VALUE_BYTES(head_dim),
-		STAGES = SMALTI_HOPPER_STAGES(head_dim)
+		STAGES = SMALTI_HOPPER_STAGES
 	};
 	uint queries, keys, values, queries_came, queries_read, keys_came, values_came, keys_read,
 	    values_read;
