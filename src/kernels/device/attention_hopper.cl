@@ -26,7 +26,7 @@ template <int head_dim> struct hopper {
 		VALUE_PANELS = (head_dim + SMALTI_HOPPER_PANEL - 1) / SMALTI_HOPPER_PANEL,
 		KEY_BYTES = SMALTI_HOPPER_KEY_BYTES(head_dim),
 		VALUE_BYTES = SMALTI_HOPPER_VALUE_BYTES(head_dim),
-		STAGES = SMALTI_HOPPER_STAGES(head_dim)
+		STAGES = SMALTI_HOPPER_STAGES
 	};
 	uint queries, keys, values, queries_came, queries_read, keys_came, values_came, keys_read,
 	    values_read;
@@ -160,29 +160,32 @@ DEVICE void mask_scores(float *scores, int keys)
 			scores[i] = -INFINITY;
 }
 
-/* Scores become weights; `factor` brings what was summed before to the new origin. */
+/* Scores become weights; `factor` brings what was summed before to the new origin. Both rows are taken in
+ * turns, each in two halves, so that what follows need not wait for what is before. */
 template <int head_dim> DEVICE void soften_scores(struct hopper_running<head_dim> *r, float scale)
 {
+	float largest[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, total[4] = {0, 0, 0, 0}, origin[2];
+	UNROLL
+	for (int i = 0; i < TILE / 4; i++)
+		largest[i % 4] = fmaxf(largest[i % 4], fmaxf(r->scores[2 * i], r->scores[2 * i + 1]));
 	UNROLL
 	for (int row = 0; row < 2; row++) {
-		float largest = -INFINITY, total = 0;
-		UNROLL
-		for (int i = 2 * row; i < TILE / 2; i += 4)
-			largest = fmaxf(largest, fmaxf(r->scores[i], r->scores[i + 1]));
-		largest = fmaxf(largest, of_lane_beside(largest, 1));
-		largest = fmaxf(largest, of_lane_beside(largest, 2));
-		largest = fmaxf(r->origin[row], largest * scale);
-		const float origin = largest == -INFINITY ? 0.f : largest; /* as in soften() */
-		UNROLL
-		for (int i = 2 * row; i < TILE / 2; i += 4) {
-			r->scores[i] = power_of_two(fmaf(r->scores[i], scale, -origin));
-			r->scores[i + 1] = power_of_two(fmaf(r->scores[i + 1], scale, -origin));
-			total += r->scores[i] + r->scores[i + 1];
-		}
-		r->factor[row] = power_of_two(r->origin[row] - origin);
-		r->origin[row] = largest;
-		r->sum[row] = r->sum[row] * r->factor[row] + total;
+		float most = fmaxf(largest[row], largest[row + 2]);
+		most = fmaxf(most, of_lane_beside(most, 1));
+		most = fmaxf(most, of_lane_beside(most, 2));
+		most = fmaxf(r->origin[row], most * scale);
+		origin[row] = most == -INFINITY ? 0.f : most; /* as in soften() */
+		r->factor[row] = power_of_two(r->origin[row] - origin[row]);
+		r->origin[row] = most;
 	}
+	UNROLL
+	for (int i = 0; i < TILE / 2; i++) {
+		r->scores[i] = power_of_two(fmaf(r->scores[i], scale, -origin[i / 2 % 2]));
+		total[i / 2 % 4] += r->scores[i];
+	}
+	UNROLL
+	for (int row = 0; row < 2; row++)
+		r->sum[row] = r->sum[row] * r->factor[row] + (total[row] + total[row + 2]);
 }
 
 /* Brings the sums of values to the origin of the weights, which become operands. */
@@ -236,10 +239,12 @@ DEVICE void take_tile(struct hopper_team<head_dim> *team, struct hopper_running<
 	begin_values<dtype, head_dim>(r->values, r->weights, at->values + before.at * hopper::VALUE_BYTES);
 	end_turn(2 - team->number);
 	wait_batches<1>();
-	arrive_if(THREAD % TEAM == 0, at->keys_read + 8 * now.at);
 	if (is_last)
 		mask_scores(r->scores, keys);
 	soften_scores(r, team->scale);
+	/* No sum is negative, but the assembler does not know: without something behind all weights that is
+	 * not to be moved it puts the wait for the values before the powers (seen in SASS, CUDA 13.0). */
+	arrive_if(THREAD % TEAM == 0 || r->sum[0] + r->sum[1] < 0, at->keys_read + 8 * now.at);
 	wait_batches<0>();
 	arrive_if(THREAD % TEAM == 0, at->values_read + 8 * before.at);
 	follow_origin<dtype>(r);

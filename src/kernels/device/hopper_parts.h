@@ -7,7 +7,8 @@
 enum {
 	SMALTI_HOPPER_THREADS = 384, /* of a group */
 	SMALTI_HOPPER_ROWS = 128,    /* queries of a group, and keys that it takes at a time */
-	SMALTI_HOPPER_PANEL = 64     /* columns of a matrix in local memory: 128 bytes of each row */
+	SMALTI_HOPPER_PANEL = 64,    /* columns of a matrix in local memory: 128 bytes of each row */
+	SMALTI_HOPPER_STAGES = 3     /* tiles of keys, and of values, that a group has at a time */
 };
 
 /* Columns of the panel behind the whole ones, which has those of queries and keys that are left: 0, 16 or 32.
@@ -21,12 +22,10 @@ enum {
 	(2 * SMALTI_HOPPER_ROWS *                                                                            \
 	 (((head_dim) + SMALTI_HOPPER_PANEL - 1) / SMALTI_HOPPER_PANEL * SMALTI_HOPPER_PANEL))
 /* @} */
-/* Tiles of keys, and of values, that a group has at a time. */
-#define SMALTI_HOPPER_STAGES(head_dim) ((head_dim) > 96 ? 2 : 3)
 /* Bytes of local memory: tiles at multiples of 1024, and behind them barriers. */
 #define SMALTI_HOPPER_BYTES(head_dim)                                                                        \
 	(1024 + SMALTI_HOPPER_KEY_BYTES(head_dim) +                                                          \
-	 SMALTI_HOPPER_STAGES(head_dim) *                                                                    \
+	 SMALTI_HOPPER_STAGES *                                                                              \
 	     (SMALTI_HOPPER_KEY_BYTES(head_dim) + SMALTI_HOPPER_VALUE_BYTES(head_dim) + 32) +                \
 	 16)
 
