@@ -17,9 +17,10 @@ static int launch_attend(struct smalti_device *device, const struct attend_argum
 				    (int)(sizeof(*buffers) / sizeof(buffers->q)), a, sizeof(*a), error);
 }
 
-/* Of so many scores of a head a kernel that takes a tile at a time, where the device has one, computes attention
- * rather than cuDNN or the kernels for all devices: the one place where that is chosen. */
-enum { LEAST_TILE_SCORES = 1 << 15 };
+/* Of so many scores of a head a kernel that takes a tile at a time, where the device has one, computes
+ * attention rather than cuDNN or the kernels for all devices. cuDNN comes first for heads of 64 columns, of
+ * which it is faster (docs/gpu/h200.md). The one place where that is chosen. */
+enum { LEAST_TILE_SCORES = 1 << 15, CUDNN_HEAD = 64 };
 
 static struct smalti_device_attend_tile tile_of(const struct attend_arguments *a,
 						const struct smalti_attend_buffers *buffers, int block)
@@ -147,7 +148,8 @@ int smalti_device_attention(struct smalti_device *device, const struct attention
 	memcpy(attend.keys, a->keys, sizeof(attend.keys));
 	memcpy(buffers.kv, data->kv, sizeof(data->kv));
 	if (a->first && a->last && !data->bias && a->keys[1] == 0 &&
-	    !attends_tiles(device, &attend, &buffers) && smalti_device_has_sdpa(device, &sdpa))
+	    (a->head_dim == CUDNN_HEAD || !attends_tiles(device, &attend, &buffers)) &&
+	    smalti_device_has_sdpa(device, &sdpa))
 		return smalti_device_sdpa(device, &sdpa, data->q, data->kv[0], NULL, a->scale, data->y,
 					  error);
 	return smalti_device_attend(device, &attend, &buffers, error);

@@ -108,8 +108,9 @@ static const struct smalti_device_memory *spread_bias(struct smalti_device *devi
 	const struct smalti_device_memory *bias =
 	    smalti_device_scratch(device, SMALTI_DEVICE_COEFFICIENTS, bias_bytes(sdpa), error);
 	const struct smalti_device_memory *const buffers[] = {data->bias, data->starts, bias};
-	if (!bias || smalti_device_elements(device, "spread_bias", a->heads * sdpa->queries * sdpa->keys,
-					    buffers, &spread, error) < 0)
+	if (!bias || smalti_device_elements(device, SMALTI_DEVICE_FORM("spread_bias", a->compute),
+					    a->heads * sdpa->queries * sdpa->keys / SMALTI_EIGHT, buffers,
+					    &spread, error) < 0)
 		return NULL;
 	return bias;
 }

@@ -25,7 +25,7 @@ while read -r kernel wide narrow divisions; do
     case $kernel in
     attend_*) continue ;;
     band_moments_fours) narrow=0 ;;             # a group's origin and its sums
-    soften_* | divide_values_*) narrow=0 ;;     # a row's sum, and columns of values
+    soften_* | divide_values_* | spread_bias_*) narrow=0 ;; # a row's sum, columns of values, and biases
     *_f32 | *_f16 | *_bf16 | *_eights | copy_patches) ;;
     *) continue ;;
     esac

@@ -80,24 +80,36 @@ DEVICE void scale_eight(enum smalti_dtype dtype, GLOBAL const void *factors, GLO
 KERNEL(multiply_f16) MULTIPLY(SMALTI_F16)
 KERNEL(multiply_bf16) MULTIPLY(SMALTI_BF16)
 
-/* A thread for each score. What nobody reads is 0, so that no row is without any key. */
-KERNEL(spread_bias)(GLOBAL const float *bias, GLOBAL const int64_t *starts, GLOBAL void *y,
-		    struct spread_bias_arguments a)
+/* A thread has eight keys of a query, of which one has a bias of its own for each distance. What nobody reads is 0, so that
+ * no row is without any key. */
+DEVICE void spread_eight(enum smalti_dtype dtype, GLOBAL const float *bias, GLOBAL const int64_t *starts, GLOBAL void *y,
+			 const struct spread_bias_arguments *a)
 {
-	const int64_t key = INDEX % a.padded, query = INDEX / a.padded % a.padded,
-		      head = INDEX / (a.padded * a.padded);
-	int64_t begin = 0, end = a.tokens;
-	if (head >= a.heads)
+	const uint eights = (uint)a->padded / 8, row = (uint)INDEX / eights, key = (uint)INDEX % eights * 8,
+		   query = row % (uint)a->padded, head = row / (uint)a->padded;
+	int64_t begin = 0, end = a->tokens;
+	float values[8];
+	if (head >= (uint)a->heads)
 		return;
-	for (int64_t i = 0; starts && i < a.captions; i++)
+	for (int64_t i = 0; starts && i < a->captions; i++)
 		if (query >= starts[i] && query < starts[i + 1]) {
 			begin = starts[i];
 			end = starts[i + 1];
 		}
-	float value = 0;
-	if (query < a.tokens)
-		value = key < begin || key >= end
-			    ? -INFINITY
-			    : bias[(a.bias_first + head) * a.bias_length + a.bias_origin + key - query];
-	store_element(y, a.dtype, INDEX, value);
+	GLOBAL const float *from = bias + (a->bias_first + head) * a->bias_length + a->bias_origin;
+	UNROLL
+	for (int j = 0; j < 8; j++) {
+		const int64_t at = (int64_t)key + j;
+		values[j] = query >= a->tokens ? 0 : at < begin || at >= end ? -INFINITY : from[at - query];
+	}
+	store_eight(y, dtype, INDEX, values);
 }
+
+#define SPREAD_BIAS(dtype)                                                                                   \
+	(GLOBAL const float *bias, GLOBAL const int64_t *starts, GLOBAL void *y,                             \
+	 struct spread_bias_arguments a)                                                                     \
+	{                                                                                                    \
+		spread_eight(dtype, bias, starts, y, &a);                                                    \
+	}
+KERNEL(spread_bias_f16) SPREAD_BIAS(SMALTI_F16)
+KERNEL(spread_bias_bf16) SPREAD_BIAS(SMALTI_BF16)
