@@ -100,7 +100,8 @@ struct attention_weights_arguments {
  * soften: weights [rows, stride] = 2^(score·scale − origin), 0 beyond the keys, of scores f32 [rows, stride];
  * in f32 both may be the same. The state's origin and sum become those with these keys, and factors f32
  * [rows] what its values are to be multiplied by. `stride` is a multiple of 8. scale_values: does that.
- * divide_values: y [queries, columns] = the state's values / its sum; `columns` is a multiple of 8. rows · columns fit into 32 bits. */
+ * divide_values: y [queries, columns] = the state's values / its sum; `columns` is a multiple of 8. rows ·
+ * columns fit into 32 bits. */
 struct wide_attention_arguments {
 	int64_t first, rows, queries, keys, stride, columns;
 	float scale;
