@@ -4,7 +4,6 @@ nobase_dist_pkgdata_DATA = \
 	machines/128xT4-Ethernet.json \
 	machines/16x8xA100-InfiniBand.json \
 	machines/1xA100-PCIe.json \
-	machines/1xH200-expected.json \
 	machines/1xH200-measured.json \
 	machines/1xL20.json \
 	machines/1xL40.json \
