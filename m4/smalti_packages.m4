@@ -141,7 +141,7 @@ AC_DEFUN([AX_SMALTI_CUDA], [
     CUDA_FLAGS="$CUDA_FLAGS -gencode $cuda_last"
     AS_IF([test "x$enable_werror" = xyes], [
       CUDA_FLAGS="$CUDA_FLAGS -Werror all-warnings"
-      HOPPER_FLAGS="${HOPPER_FLAGS:+$HOPPER_FLAGS -Werror all-warnings}"])], [AC_MSG_RESULT([no: $cuda_lacks])])
+      HOPPER_FLAGS="${HOPPER_FLAGS:+$HOPPER_FLAGS -Werror all-warnings -Xptxas -warn-spills}"])], [AC_MSG_RESULT([no: $cuda_lacks])])
   AC_SUBST([CUDA_LIBS])
   AC_SUBST([CUDA_FLAGS])
   AC_SUBST([HOPPER_FLAGS])
