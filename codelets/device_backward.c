@@ -3,9 +3,7 @@
 
 #include "base/dtype.h"
 
-enum { SUM_COLUMNS = 32 }; /* of a group that sums over rows */
-
-#define COLUMN_GROUPS(columns) (((columns) + SUM_COLUMNS - 1) / SUM_COLUMNS)
+#define COLUMN_GROUPS(columns) (((columns) + SMALTI_SUM_COLUMNS - 1) / SMALTI_SUM_COLUMNS)
 
 /* Rows of gy or of a weight, as products take them. */
 static int operand(struct smalti_device *device, enum smalti_device_slot slot,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/devices.h"
+#include "kernels/device/parts.h"
 #include "rt/op.h"
 
 #define KERNEL(name, group_count, group_threads)                                                             \

@@ -65,8 +65,8 @@ KERNEL(gated_sum_eights)(GLOBAL const float *x, GLOBAL const float *z, GLOBAL co
 }
 
 /* Sums over rows: a group has SUM_COLUMNS columns, and SUM_LANES threads share each, of which one has every
- * SUM_LANES-th row. */
-enum { SUM_COLUMNS = 32, SUM_LANES = 8 };
+ * SUM_LANES-th row. Few columns a group, so that a model's width makes more groups than a card has multiprocessors. */
+enum { SUM_COLUMNS = SMALTI_SUM_COLUMNS, SUM_LANES = SMALTI_DEVICE_THREADS / SUM_COLUMNS };
 
 DEVICE int64_t summed_column(void)
 {

@@ -6,6 +6,7 @@
 
 enum {
 	SMALTI_DEVICE_THREADS = 256, /* of a group, where nothing else is said */
+	SMALTI_SUM_COLUMNS = 8,      /* of a group that sums over rows */
 	SMALTI_ROW_EIGHTS = 2, /* of values that a thread has of a row that a group keeps in registers */
 	SMALTI_ATTEND_THREADS = 128,
 	SMALTI_ATTEND_QUERIES = 16,  /* of a group */
