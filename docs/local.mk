@@ -26,6 +26,8 @@ dist_doc_DATA = \
 	docs/image.png \
 	docs/image.txt \
 	docs/example.c
+gpudir = $(docdir)/gpu
+dist_gpu_DATA = docs/gpu/h200.md
 studiesdir = $(docdir)/studies
 dist_studies_DATA = \
 	docs/studies/balance.md \

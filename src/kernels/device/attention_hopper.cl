@@ -508,60 +508,21 @@ DEVICE void attend_hopper(const struct hopper_maps *maps, const struct hopper_re
 	}
 }
 
-#define HOPPER_PARAMETERS                                                                                    \
-	TENSOR_MAP q_wide, TENSOR_MAP q_narrow, TENSOR_MAP k_wide, TENSOR_MAP k_narrow, TENSOR_MAP v,        \
-	    GLOBAL float *state, GLOBAL ushort *y, GLOBAL float *lse, struct attend_hopper_arguments a
 #define HOPPER(dtype, head_dim)                                                                              \
-	const struct hopper_maps maps = {&q_wide, &q_narrow, &k_wide, &k_narrow, &v};                        \
-	const struct hopper_results to = {state, lse, y};                                                    \
-	attend_hopper<dtype, head_dim>(&maps, &to, &a)
-
-KERNEL_WITHIN(attend_hopper_f16_64, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
-{
-	HOPPER(SMALTI_F16, 64);
-}
-
-KERNEL_WITHIN(attend_hopper_f16_72, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
-{
-	HOPPER(SMALTI_F16, 72);
-}
-
-KERNEL_WITHIN(attend_hopper_f16_80, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
-{
-	HOPPER(SMALTI_F16, 80);
-}
-
-KERNEL_WITHIN(attend_hopper_f16_96, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
-{
-	HOPPER(SMALTI_F16, 96);
-}
-
-KERNEL_WITHIN(attend_hopper_f16_128, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
-{
-	HOPPER(SMALTI_F16, 128);
-}
-
-KERNEL_WITHIN(attend_hopper_bf16_64, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
-{
-	HOPPER(SMALTI_BF16, 64);
-}
-
-KERNEL_WITHIN(attend_hopper_bf16_72, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
-{
-	HOPPER(SMALTI_BF16, 72);
-}
-
-KERNEL_WITHIN(attend_hopper_bf16_80, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
-{
-	HOPPER(SMALTI_BF16, 80);
-}
-
-KERNEL_WITHIN(attend_hopper_bf16_96, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
-{
-	HOPPER(SMALTI_BF16, 96);
-}
-
-KERNEL_WITHIN(attend_hopper_bf16_128, SMALTI_HOPPER_THREADS, 1)(HOPPER_PARAMETERS)
-{
-	HOPPER(SMALTI_BF16, 128);
-}
+	(TENSOR_MAP q_wide, TENSOR_MAP q_narrow, TENSOR_MAP k_wide, TENSOR_MAP k_narrow, TENSOR_MAP v,       \
+	 GLOBAL float *state, GLOBAL ushort *y, GLOBAL float *lse, struct attend_hopper_arguments a)         \
+	{                                                                                                    \
+		const struct hopper_maps maps = {&q_wide, &q_narrow, &k_wide, &k_narrow, &v};                \
+		const struct hopper_results to = {state, lse, y};                                            \
+		attend_hopper<dtype, head_dim>(&maps, &to, &a);                                              \
+	}
+KERNEL_WITHIN(attend_hopper_f16_64, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_F16, 64)
+KERNEL_WITHIN(attend_hopper_f16_72, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_F16, 72)
+KERNEL_WITHIN(attend_hopper_f16_80, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_F16, 80)
+KERNEL_WITHIN(attend_hopper_f16_96, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_F16, 96)
+KERNEL_WITHIN(attend_hopper_f16_128, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_F16, 128)
+KERNEL_WITHIN(attend_hopper_bf16_64, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_BF16, 64)
+KERNEL_WITHIN(attend_hopper_bf16_72, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_BF16, 72)
+KERNEL_WITHIN(attend_hopper_bf16_80, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_BF16, 80)
+KERNEL_WITHIN(attend_hopper_bf16_96, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_BF16, 96)
+KERNEL_WITHIN(attend_hopper_bf16_128, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_BF16, 128)
