@@ -239,12 +239,13 @@ DEVICE void take_tile(struct hopper_team<head_dim> *team, struct hopper_running<
 	begin_values<dtype, head_dim>(r->values, r->weights, at->values + before.at * hopper::VALUE_BYTES);
 	end_turn(2 - team->number);
 	wait_batches<1>();
+	arrive_if(THREAD % TEAM == 0, at->keys_read + 8 * now.at);
 	if (is_last)
 		mask_scores(r->scores, keys);
 	soften_scores(r, team->scale);
 	/* No sum is negative, but the assembler does not know: without something behind all weights that is
 	 * not to be moved it puts the wait for the values before the powers (seen in SASS, CUDA 13.0). */
-	arrive_if(THREAD % TEAM == 0 || r->sum[0] + r->sum[1] < 0, at->keys_read + 8 * now.at);
+	arrive_if(r->sum[0] + r->sum[1] < 0, at->keys_read + 8 * now.at);
 	wait_batches<0>();
 	arrive_if(THREAD % TEAM == 0, at->values_read + 8 * before.at);
 	follow_origin<dtype>(r);
