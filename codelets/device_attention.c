@@ -47,7 +47,7 @@ static struct smalti_device_attend_tile tile_of(const struct attend_arguments *a
 	};
 }
 
-/* The last block that has keys; -1: none has any. */
+/* Returns the last block that has keys; -1: none has any. */
 static int last_block(const struct attend_arguments *a)
 {
 	int last = SMALTI_MANY - 1;
@@ -56,7 +56,7 @@ static int last_block(const struct attend_arguments *a)
 	return last;
 }
 
-/* What goes from one tile to the next where no buffer is there for it. */
+/* Returns the bytes of what goes from one tile to the next where no buffer is there for it. */
 static int64_t scratch_bytes(const struct attend_arguments *a)
 {
 	return smalti_attention_state(a->queries, a->heads, a->head_dim) * (int64_t)sizeof(float);

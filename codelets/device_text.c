@@ -189,7 +189,7 @@ int smalti_device_attend_heads(struct smalti_device *device, const struct attend
 	return smalti_device_attend(device, &attend, &buffers, error);
 }
 
-/* y [rows, columns] of `result` = x·Wᵀ, or its GELU. */
+/* Computes y [rows, columns] of `result` = x·Wᵀ, or its GELU. */
 static int project(struct smalti_device *device, const struct gated_gelu_arguments *a,
 		   const struct smalti_device_matrix *x, const struct smalti_device_memory *weight,
 		   enum smalti_dtype dtype, const struct smalti_device_memory *y, enum smalti_dtype result,

@@ -27,7 +27,7 @@ bool smalti_device_attends_wide(struct smalti_device *device, const struct atten
 	       smalti_device_operands(device, a->dtype) == a->dtype;
 }
 
-/* Scores [queries, keys of the tile] = q·kᵀ, from the tile's first key on. */
+/* Computes the scores [queries, keys of the tile] = q·kᵀ, from the tile's first key on. */
 static int score(struct smalti_device *device, const struct wide *w, int tile, int64_t column,
 		 struct smalti_error *error)
 {
@@ -44,7 +44,7 @@ static int score(struct smalti_device *device, const struct wide *w, int tile, i
 	return smalti_device_product(device, &product, w->data->q, w->data->kv[tile], w->scores, error);
 }
 
-/* The state's values [head_dim, queries] (+)= vᵀ·weightsᵀ, of the tile's keys. */
+/* Adds vᵀ·weightsᵀ of the tile's keys to the state's values [head_dim, queries], or begins them. */
 static int add_values(struct smalti_device *device, const struct wide *w, int tile, int64_t column,
 		      struct smalti_error *error)
 {

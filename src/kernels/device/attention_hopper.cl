@@ -111,7 +111,7 @@ template <int head_dim> struct hopper_running {
 	uint weights[TILE / 4];
 };
 
-/* scores [64, TILE] = q · kᵀ, for the team's queries. */
+/* Begins scores [64, TILE] = q · kᵀ, for the team's queries. */
 template <enum smalti_dtype dtype, int head_dim>
 DEVICE void begin_scores(float *scores, uint q, uint q_narrow, uint k)
 {
@@ -133,7 +133,7 @@ DEVICE void begin_scores(float *scores, uint q, uint q_narrow, uint k)
 	end_batch();
 }
 
-/* values [64, head_dim] += weights · v. */
+/* Begins values [64, head_dim] += weights · v. */
 template <enum smalti_dtype dtype, int head_dim>
 DEVICE void begin_values(float *values, const uint *weights, uint v)
 {
@@ -151,7 +151,7 @@ DEVICE void begin_values(float *values, const uint *weights, uint v)
 	end_batch();
 }
 
-/* Keys that are not there weigh nothing. */
+/* Has keys that are not there weigh nothing. */
 DEVICE void mask_scores(float *scores, int keys)
 {
 	UNROLL
@@ -160,7 +160,7 @@ DEVICE void mask_scores(float *scores, int keys)
 			scores[i] = -INFINITY;
 }
 
-/* Scores become weights; `factor` brings what was summed before to the new origin. Both rows are taken in
+/* Makes weights of scores; `factor` brings what was summed before to the new origin. Both rows are taken in
  * turns, each in two halves, so that what follows need not wait for what is before. */
 template <int head_dim> DEVICE void soften_scores(struct hopper_running<head_dim> *r, float scale)
 {
@@ -222,7 +222,7 @@ template <int head_dim> DEVICE void pass_tile(struct hopper_team<head_dim> *team
 	team->now = stage_behind<hopper<head_dim>::STAGES>(team->now);
 }
 
-/* Scores of the next tile, of `keys` keys if it is the last one, while the values of the one before are
+/* Scores the next tile, of `keys` keys if it is the last one, while the values of the one before are
  * weighed. */
 template <enum smalti_dtype dtype, int head_dim, bool is_last>
 DEVICE void take_tile(struct hopper_team<head_dim> *team, struct hopper_running<head_dim> *r, int keys)
@@ -328,7 +328,7 @@ DEVICE void finish_hopper(const struct hopper_running<head_dim> *r, float sum, i
 }
 /* @} */
 
-/* Where the state of a head's query begins. */
+/* Returns where the state of a head's query begins. */
 template <int head_dim>
 DEVICE int64_t hopper_state_of(int head, int query, const struct attend_hopper_arguments *a)
 {
@@ -356,7 +356,7 @@ DEVICE void leave_hopper(const struct hopper_running<head_dim> *r, const struct 
 	}
 }
 
-/* Scores of a share's first tile. */
+/* Scores a share's first tile. */
 template <enum smalti_dtype dtype, int head_dim>
 DEVICE void begin_share(struct hopper_team<head_dim> *team, struct hopper_running<head_dim> *r, int keys)
 {
@@ -380,7 +380,7 @@ DEVICE void begin_share(struct hopper_team<head_dim> *team, struct hopper_runnin
 	pass_tile(team);
 }
 
-/* Values of its last tile. */
+/* Weighs the values of its last tile. */
 template <enum smalti_dtype dtype, int head_dim>
 DEVICE void end_share(struct hopper_team<head_dim> *team, struct hopper_running<head_dim> *r)
 {
@@ -422,7 +422,7 @@ DEVICE void multiply_share(struct hopper_team<head_dim> *team, const struct hopp
 	leave_hopper<dtype>(&r, to, share->head, query, a);
 }
 
-/* A team's part. */
+/* Does a team's part. */
 template <enum smalti_dtype dtype, int head_dim>
 DEVICE void multiply_hopper(const struct hopper<head_dim> *at, const struct hopper_results *to,
 			    const struct attend_hopper_arguments *a)
@@ -445,7 +445,7 @@ struct hopper_maps {
 	const CUtensorMap *q_wide, *q_narrow, *k_wide, *k_narrow, *v;
 };
 
-/* The part of the thread that loads. */
+/* Does the part of the thread that loads. */
 template <int head_dim>
 DEVICE void load_hopper(const struct hopper<head_dim> *at, const struct hopper_maps *maps,
 			const struct attend_hopper_arguments *a)

@@ -2,7 +2,7 @@
  *
  * What attention by products has between them and behind: see struct wide_attention_arguments. */
 
-/* Eight scores from a column on, in units of ln 2; -inf beyond the keys. */
+/* Loads eight scores from a column on, in units of ln 2; -inf beyond the keys. */
 DEVICE void load_scores(GLOBAL const float *scores, uint i, const struct wide_attention_arguments *a, float values[8])
 {
 	load_eight(scores, SMALTI_F32, GROUP * (a->stride / 8) + i, values);
@@ -11,7 +11,7 @@ DEVICE void load_scores(GLOBAL const float *scores, uint i, const struct wide_at
 		values[j] = 8 * (int64_t)i + j < a->keys ? values[j] * (a->scale * LOG2E) : -INFINITY;
 }
 
-/* A group has a row. */
+/* Softens the row that a group has. */
 DEVICE void soften_row(enum smalti_dtype dtype, GLOBAL const float *scores, GLOBAL void *weights, GLOBAL float *state,
 		       GLOBAL float *factors, const struct wide_attention_arguments *a, LOCAL float *room,
 		       LOCAL float *more)
@@ -58,7 +58,7 @@ KERNEL(soften_f32) SOFTEN(SMALTI_F32)
 KERNEL(soften_f16) SOFTEN(SMALTI_F16)
 KERNEL(soften_bf16) SOFTEN(SMALTI_BF16)
 
-/* A thread has a value, and its neighbour that of the next query. */
+/* Scales a value; the thread beside has that of the next query. */
 KERNEL(scale_values)(GLOBAL const float *factors, GLOBAL float *state, struct wide_attention_arguments a)
 {
 	const uint row = (uint)INDEX % (uint)a.rows, column = (uint)INDEX / (uint)a.rows;
@@ -66,7 +66,7 @@ KERNEL(scale_values)(GLOBAL const float *factors, GLOBAL float *state, struct wi
 		state[(2 + (int64_t)column) * a.queries + a.first + row] *= factors[row];
 }
 
-/* A thread has eight columns of a query, and its neighbour those of the next one; 0 where no key has a weight. */
+/* Divides eight columns of a query; the thread beside has those of the next one. 0 where no key has a weight. */
 DEVICE void divide_eight(enum smalti_dtype dtype, GLOBAL const float *state, GLOBAL void *y,
 			 const struct wide_attention_arguments *a)
 {

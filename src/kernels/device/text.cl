@@ -48,7 +48,7 @@ KERNEL(gelu_multiply_f32) GELU_MULTIPLY(SMALTI_F32)
 KERNEL(gelu_multiply_f16) GELU_MULTIPLY(SMALTI_F16)
 KERNEL(gelu_multiply_bf16) GELU_MULTIPLY(SMALTI_BF16)
 
-/* y [rows, columns] *= factors, both of y's dtype. */
+/* Multiplies y [rows, columns] by factors, both of y's dtype. */
 KERNEL(multiply)(GLOBAL const void *factors, GLOBAL void *y, struct gated_gelu_arguments a)
 {
 	if (INDEX < a.rows * a.columns)
@@ -80,8 +80,8 @@ DEVICE void scale_eight(enum smalti_dtype dtype, GLOBAL const void *factors, GLO
 KERNEL(multiply_f16) MULTIPLY(SMALTI_F16)
 KERNEL(multiply_bf16) MULTIPLY(SMALTI_BF16)
 
-/* A thread has eight keys of a query, of which one has a bias of its own for each distance. What nobody reads is 0, so that
- * no row is without any key. */
+/* Spreads the bias to eight keys of a query, by their distances. What nobody reads is 0, so that no row is without any
+ * key. */
 DEVICE void spread_eight(enum smalti_dtype dtype, GLOBAL const float *bias, GLOBAL const int64_t *starts, GLOBAL void *y,
 			 const struct spread_bias_arguments *a)
 {
