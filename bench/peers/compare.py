@@ -6,7 +6,8 @@ Usage: compare.py [--smalti-bench PROGRAM] [--libraries torch,openvino] [--devic
                   [--model DIR] [--samples N] [--caption-length N]
                   [--smalti PROGRAM --features DIR [--memory-limit SIZE]] STAGE PRECISION SIZE
 
-The arguments are those of stage.py; with --samples, of train and step, a run is of all of them. `step` runs `smalti train`
+The arguments are those of stage.py, SIZE one or several, as 512x512,1024x1024; on a GPU the libraries open all of them at once, since compiling takes
+a minute each. With --samples, of train and step, a run is of all of them. `step` runs `smalti train`
 on features of images of that size (--features, of `smalti extract`), until it has made two steps behind the first; with
 --memory-limit it computes as few activations again as that allows. In each
 round Smalti runs the stage twice (after a run that is not counted), then every library does once: what disturbs the machine
@@ -63,22 +64,28 @@ def arguments():
 class Peer:
     """stage.py in a process that waits between its runs."""
 
-    def __init__(self, given, library):
+    def __init__(self, given, library, size):
         self.library = library
         command = [sys.executable, HERE / "stage.py", "--library", library, "--threads", str(given.threads),
                    "--steps", str(given.steps), "--samples", str(given.samples),
                    "--caption-length", str(given.caption_length), "--device", given.device]
         if given.model:
             command += ["--model", given.model]
-        self.command = command + [given.stage, given.precision, given.size]
+        self.command = command + [given.stage, given.precision, size]
         self.alone = given.stage == "step"  # its memory is its own while it runs: it is started anew in each round
         self.process = None
         self.seconds = []
-        if not self.alone:
-            self.open()
+        if given.device == "cuda" and not self.alone:
+            self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def open(self):
-        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if self.alone:
+            return
+        if not self.process:
+            self.start()
         self.read()  # it is ready
 
     def read(self):
@@ -91,7 +98,8 @@ class Peer:
 
     def run(self):
         if self.alone:
-            self.open()
+            self.start()
+            self.read()
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         self.seconds.append(self.read()["seconds"])
@@ -108,13 +116,13 @@ class Peer:
 class Smalti:
     library = "smalti"
 
-    def __init__(self, given):
+    def __init__(self, given, size):
         model = given.smalti_model or given.model
         self.command = [given.smalti_bench]
         if given.stage == "generate":
-            self.command += ["generate", "--size", given.size, "--steps", str(given.steps)]
+            self.command += ["generate", "--size", size, "--steps", str(given.steps)]
         else:
-            self.command += ["stages", OPTIONS[given.stage], given.size]
+            self.command += ["stages", OPTIONS[given.stage], size]
         if given.stage == "train":
             self.command += ["--samples", str(given.samples)]
         places = ["--cuda", "1", "--cpus", "1"] if given.device == "cuda" else ["--cpus", str(given.threads)]
@@ -122,6 +130,9 @@ class Smalti:
         self.command += ["--model", model, "--precision", PRECISIONS[given.precision], *places, "--repeats",
                          "9" if given.device == "cuda" else "2", "--json"]
         self.seconds = []
+
+    def open(self):
+        pass
 
     def run(self):
         lines = subprocess.run(self.command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
@@ -169,23 +180,32 @@ class SmaltiTrain(Smalti):
                 and "samples_per_second" in entry]
 
 
-def main():
-    given = arguments()
-    runners = [SmaltiTrain(given) if given.stage == "step" else Smalti(given)]
-    runners += [Peer(given, library) for library in given.libraries.split(",")]
+def compare(given, size, runners):
+    for runner in runners:
+        runner.open()
     for _ in range(given.rounds):
         for runner in runners:
             runner.run()
     smalti = runners[0]
-    print(f"{given.stage} {given.size} {given.precision} on {given.device}, {given.threads} threads, "
+    print(f"{given.stage} {size} {given.precision} on {given.device}, {given.threads} threads, "
           f"{given.rounds} rounds")
     print(f"{'':10}{'seconds':>10}{'smalti /':>10}{'least':>8}{'most':>8}{'peak MiB':>10}")
     for runner in runners:
         ratios = [a / b for a, b in zip(smalti.seconds, runner.seconds)]
         ratio = statistics.median(smalti.seconds) / statistics.median(runner.seconds)
-        print(f"{runner.library:10}{statistics.median(runner.seconds):10.3f}{ratio:10.3f}"
-              f"{min(ratios):8.3f}{max(ratios):8.3f}{runner.peak / 2**20:10.0f}")
+        print(f"{runner.library:10}{statistics.median(runner.seconds):10.4f}{ratio:10.3f}"
+              f"{min(ratios):8.3f}{max(ratios):8.3f}{runner.peak / 2**20:10.0f}", flush=True)
         runner.close()
+
+
+def main():
+    given = arguments()
+    of_sizes = {}
+    for size in given.size.split(","):
+        smalti = SmaltiTrain(given) if given.stage == "step" else Smalti(given, size)
+        of_sizes[size] = [smalti] + [Peer(given, library, size) for library in given.libraries.split(",")]
+    for size, runners in of_sizes.items():
+        compare(given, size, runners)
 
 
 if __name__ == "__main__":

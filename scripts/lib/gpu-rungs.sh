@@ -61,10 +61,10 @@ peers() {
     bounded "${PYTHON:-python3}" "$root/bench/peers/$1" --device cuda "${@:2}"
 }
 
-# beside LIBRARIES STAGE SIZE SECONDS: Smalti's beside PyTorch's, in turns.
+# beside STAGE SIZES SECONDS [OPTION]...: Smalti's beside PyTorch's, eager and compiled, in turns.
 beside() {
     model sigma -g sigma-1024 --only dit,vae
-    part "beside PyTorch $2 $3" "$4" peers compare.py --smalti-bench "$build/smalti-bench" --libraries "$1" --rounds 3 --model "$work/sigma" "$2" bfloat16 "$3"
+    part "beside PyTorch $1" "$3" peers compare.py --smalti-bench "$build/smalti-bench" --libraries torch,compile --rounds 3 --model "$work/sigma" "${@:4}" "$1" bfloat16 "$2"
 }
 
 # profile MODEL OPTION...: seconds by kernel of the last commands of a stage, by NVIDIA's profiler.
@@ -179,20 +179,16 @@ rung_7() {
     stages 'a GPU and the CPUs' 120 --dit 512x512,1024x1024,2048x2048 --vae 512x512,1024x1024
 }
 
-# Rung: PyTorch's eager mode beside Smalti
+# Rung: PyTorch's eager and compiled modes beside Smalti
 rung_8() {
-    local stage
     part roofline 60 peers roofline.py
-    for stage in 'dit 512x512' 'dit 1024x1024' 'dit 2048x2048' 'decode 1024x1024'; do
-        # shellcheck disable=SC2086 # a stage and a size
-        beside torch $stage 90
-    done
+    beside dit 512x512,1024x1024,2048x2048 240
+    beside decode 1024x1024,2048x2048 200
 }
 
-# Rung: PyTorch's compiled mode beside Smalti
+# Rung: gradients by PyTorch's modes beside Smalti
 rung_9() {
-    beside compile dit 1024x1024 150
-    beside compile decode 1024x1024 150
+    beside train 512x512 200 --samples 4
 }
 
 # Rung: the other operations: moves, plans, search, and golden stages in f32, tf32 and f16
@@ -223,7 +219,8 @@ rung_12() {
 # Rung: the text encoder's and training's share of the peak
 rung_13() {
     model t5 -g sigma-1024 --only t5 --t5-layers 4
-    part 'text encoder' 90 bounded "$build/smalti-bench" stages -m "$work/t5" --precision bf16 --cuda 1 --cpus 1 --t5 300,4096 --repeats 9
+    printf '300\n%.0s' {1..14} >"$work/lengths"
+    part 'text encoder' 90 bounded "$build/smalti-bench" stages -m "$work/t5" --precision bf16 --cuda 1 --cpus 1 --t5 300,4096 --lengths "$work/lengths" --repeats 9
     stages 'gradients' 120 --cpus 1 --train 512x512 --samples 4 --repeats 3
 }
 
@@ -242,7 +239,7 @@ rung_15() {
 tables() {
     local log
     for log in attention a-GPU-alone a-GPU-alone-4096 profile-of-a-step-512 profile-of-a-step-1024 profile-of-decoding-1024 profile-of-gradients-512 profile-of-captions-4096 a-GPU-and-the-CPUs \
-        roofline beside-PyTorch-dit-512x512 beside-PyTorch-dit-1024x1024 beside-PyTorch-dit-2048x2048 beside-PyTorch-decode-1024x1024 \
+        roofline beside-PyTorch-dit beside-PyTorch-decode beside-PyTorch-train \
         whole-images text-encoder gradients decoding-8192 topology; do
         [ -s "$logs/$log.log" ] || continue
         printf '\n### %s\n\n' "${log//-/ }"
