@@ -65,10 +65,11 @@ static int64_t scratch_bytes(const struct attend_arguments *a)
 static bool attends_tiles(struct smalti_device *device, const struct attend_arguments *a,
 			  const struct smalti_attend_buffers *buffers)
 {
+	const int last = last_block(a);
 	int64_t keys = 0;
 	bool has = a->y_dtype == a->dtype && !buffers->bias && !buffers->starts && a->captions == 0 &&
 		   (buffers->state || scratch_bytes(a) <= smalti_device_room(device));
-	for (int i = 0; has && i <= last_block(a); i++) {
+	for (int i = 0; has && i <= last; i++) {
 		const struct smalti_device_attend_tile tile = tile_of(a, buffers, i);
 		has = a->keys[i] == 0 || smalti_device_attends_tile(device, &tile);
 		keys += a->keys[i];
@@ -147,9 +148,9 @@ int smalti_device_attention(struct smalti_device *device, const struct attention
 	    .q = data->q, .bias = data->bias, .state = data->state, .y = data->y};
 	memcpy(attend.keys, a->keys, sizeof(attend.keys));
 	memcpy(buffers.kv, data->kv, sizeof(data->kv));
-	if (a->first && a->last && !data->bias && a->keys[1] == 0 &&
-	    (a->head_dim == CUDNN_HEAD || !attends_tiles(device, &attend, &buffers)) &&
-	    smalti_device_has_sdpa(device, &sdpa))
+	if (a->head_dim != CUDNN_HEAD && attends_tiles(device, &attend, &buffers))
+		return attend_tiles(device, &attend, &buffers, error);
+	if (a->first && a->last && !data->bias && a->keys[1] == 0 && smalti_device_has_sdpa(device, &sdpa))
 		return smalti_device_sdpa(device, &sdpa, data->q, data->kv[0], NULL, a->scale, data->y,
 					  error);
 	return smalti_device_attend(device, &attend, &buffers, error);

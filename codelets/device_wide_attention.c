@@ -4,6 +4,7 @@
 #include "codelets/device_parts.h"
 
 #include "base/dtype.h"
+#include "kernels/attention.h"
 
 enum {
 	WIDE = 256,   /* columns: of more the kernel computes the scores three times and more */
@@ -100,7 +101,8 @@ static int attend_queries(struct smalti_device *device, const struct wide *w, st
 static int take_state(struct smalti_device *device, struct wide *w, struct smalti_error *error)
 {
 	const struct attention_arguments *a = w->a;
-	const struct copy_arguments copy = {(2 + a->head_dim) * a->queries * (int64_t)sizeof(float)};
+	const struct copy_arguments copy = {smalti_attention_state(a->queries, a->heads, a->head_dim) *
+					    (int64_t)sizeof(float)};
 	w->state =
 	    a->last ? smalti_device_scratch(device, SMALTI_DEVICE_X, copy.bytes, error) : w->data->state;
 	const struct smalti_device_memory *const buffers[] = {w->data->state, w->state};

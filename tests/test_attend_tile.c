@@ -124,7 +124,7 @@ static const struct smalti_device_memory *upload_rows(struct problem *p, const f
 	return memory;
 }
 
-/* What the device writes is NaN at first. */
+/* Fills what the device writes with NaN. */
 static const struct smalti_device_memory *upload_blank(struct problem *p, int64_t bytes)
 {
 	void *blank = room(bytes);
@@ -422,7 +422,7 @@ static void try_all(struct trials *trials)
 	}
 }
 
-/* What is repeated as a graph has the same results. */
+/* Checks that what is repeated as a graph has the same results. */
 static void try_repeated(struct trials *trials)
 {
 	struct problem p =
@@ -515,7 +515,7 @@ static void time_all(struct trials *trials)
 		time_shape(trials->device, &shapes[i]);
 }
 
-/* What a worker's function has told its device is done when it ends. */
+/* Waits for the device: StarPU does not, behind a function. */
 static void run_trials(void *user)
 {
 	struct trials *trials = user;

@@ -113,6 +113,6 @@ src/kernels/device/opencl.cl: $(device_kernels) $(device_headers)
 src/kernels/device/cuda.fatbin: $(device_kernels) $(device_headers)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(NVCC) -x cu -fatbin $(CUDA_FLAGS) -I$(top_srcdir)/src \
 		-I$(top_srcdir) -o $@.part $(srcdir)/src/kernels/device/program.cl && mv $@.part $@
-src/kernels/device/hopper.fatbin: $(hopper_kernels) src/kernels/device/dialect.h src/base/dtype_enum.h
+src/kernels/device/hopper.fatbin: $(hopper_kernels) src/kernels/device/dialect.h src/kernels/device/warp.h src/base/dtype_enum.h
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(NVCC) -x cu -fatbin $(HOPPER_FLAGS) -I$(top_srcdir)/src \
 		-I$(top_srcdir) -o $@.part $(srcdir)/src/kernels/device/hopper.cl && mv $@.part $@

@@ -114,7 +114,7 @@ static char *address_of(const struct matrix *m)
 	return (char *)m->memory->memory + 2 * m->first;
 }
 
-/* What the engine that copies boxes takes, and the kernel writes. */
+/* Tells whether the engine that copies boxes takes it, and the kernel writes it. */
 static bool is_aligned(const struct matrix *m)
 {
 	return m->memory && m->memory->memory && (uintptr_t)address_of(m) % 16 == 0 && m->stride % 8 == 0;
@@ -177,7 +177,7 @@ static CUresult encode(const struct smalti_cuda_attention *attention,
 	    CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-/* In the order of the kernel's parameters. */
+/* Numbers the maps in the order of the kernel's parameters. */
 enum { Q_WIDE, Q_NARROW, K_WIDE, K_NARROW, VALUES, MAPS };
 
 static CUresult encode_all(const struct smalti_cuda_attention *attention,

@@ -31,7 +31,7 @@ struct hopper_barrier {
 	std::vector<hopper_box> boxes; /* that are on their way */
 };
 
-/* Where so many threads meet. */
+/* Has so many threads meet. */
 struct hopper_meeting {
 	int came = 0;
 	long times = 0;
@@ -103,7 +103,7 @@ template <int count> static inline void leave_registers()
 {
 }
 
-/* Where pieces of 16 bytes are mixed. */
+/* Returns where pieces of 16 bytes are mixed. */
 static inline uint mixed(uint at, int mixture)
 {
 	static const uint bits[] = {0, 7, 3, 1};
@@ -322,7 +322,7 @@ static inline float hopper_element(uint at, int mixture, enum smalti_dtype dtype
 	return dtype == SMALTI_BF16 ? FLOAT_OF_BITS((uint)one << 16) : smalti_f16_to_f32(one);
 }
 
-/* What matrix_at() has put together. */
+/* Holds what matrix_at() has put together. */
 struct hopper_matrix {
 	uint at;
 	int leap, step, mixture;
@@ -415,11 +415,6 @@ template <typename T> static inline T of_lane_beside(T value, int mask)
 	memcpy(&value, &hopper_group.lanes[THREAD ^ mask], sizeof(value));
 	meet(warp, 32);
 	return value;
-}
-
-template <enum smalti_dtype dtype> static inline uint pair_of(float first, float second)
-{
-	return two_of(dtype, first, second);
 }
 
 static inline float power_of_two(float x)

@@ -196,7 +196,7 @@ template <enum smalti_dtype dtype, int head_dim> DEVICE void follow_origin(struc
 		r->values[i] *= r->factor[i / 2 % 2];
 	UNROLL
 	for (int i = 0; i < TILE / 4; i++)
-		r->weights[i] = pair_of<dtype>(r->scores[2 * i], r->scores[2 * i + 1]);
+		r->weights[i] = two_of(dtype, r->scores[2 * i], r->scores[2 * i + 1]);
 }
 
 /* What a kernel writes. */
@@ -309,7 +309,7 @@ DEVICE void finish_hopper(const struct hopper_running<head_dim> *r, float sum, i
 	uint words[head_dim / 8];
 	UNROLL
 	for (int i = 0; i < head_dim / 8; i++)
-		words[i] = pair_of<dtype>(r->values[4 * i + 2 * row] * inverse,
+		words[i] = two_of(dtype, r->values[4 * i + 2 * row] * inverse,
 					  r->values[4 * i + 2 * row + 1] * inverse);
 	UNROLL
 	for (int i = 0; i < head_dim / 32; i++)

@@ -3,6 +3,7 @@
 /* clang-format off */
 #include "base/dtype_enum.h"
 #include "kernels/device/dialect.h"
+#include "kernels/device/warp.h"
 #include "kernels/device/hopper_parts.h"
 #include "kernels/device/hopper.h"
 

@@ -203,22 +203,12 @@ DEVICE void multiply_values(float *d, const uint *a, uint64_t b)
 		MULTIPLY_COLUMNS("f16");
 }
 
-/* As in warp.h. @{ */
+/* Returns the value of the thread whose lane differs by `mask`. A team calls it alone, where of_other_lane()
+ * is called by the whole group: what stands in for a GPU waits for that. */
 template <typename T> DEVICE T of_lane_beside(T value, int mask)
 {
-	return __shfl_xor_sync(0xffffffffu, value, mask);
+	return of_other_lane(value, mask);
 }
-
-template <enum smalti_dtype dtype> DEVICE uint pair_of(float first, float second)
-{
-	uint word;
-	if (dtype == SMALTI_BF16)
-		asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
-	else
-		asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
-	return word;
-}
-/* @} */
 
 /* By the unit for it: 2 units in the last place, 0 for what is below 2^-126. */
 DEVICE float power_of_two(float x)
