@@ -48,7 +48,7 @@ struct smalti_dit_sample {
 	int64_t recomputed;    /* the first so many blocks keep but their input: backward
 				  computes them again */
 	bool bounded;          /* each layer begins behind the one before, so that what
-				  smalti_dit_train_memory() counts is all that is held; for
+				  rt/counting.h counts is all that is held; for
 				  one place, without a strategy */
 };
 
@@ -77,6 +77,14 @@ static inline int smalti_dit_train_parts(const struct smalti_strategy *strategy)
 bool smalti_dit_train_gives(const struct smalti_dit_train *train, int part, int64_t index);
 /* Ends it without a backward. NULL is allowed. */
 void smalti_dit_train_drop(struct smalti_dit_pass *pass);
+
+/* Bytes of the copies of the parameters that a step has, whatever its samples. */
+int64_t smalti_dit_train_rounded_bytes(const struct smalti_dit_train *train,
+				       const struct smalti_session *session);
+
+/* Bytes of what each worker keeps for its kernels, at most. */
+int64_t smalti_dit_train_scratch(const struct smalti_dit_train *train,
+				 const struct smalti_dit_sample *sample);
 
 /* What a layer gives, or what a sample is made of, in the order in which a forward comes to it. */
 struct smalti_dit_probe {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graphs/dit_train_memory.h"
 #include "graphs/dit_train_pass.h"
 #include "kernels/backward.h"
 #include "rt/session.h"
@@ -251,4 +250,18 @@ void smalti_dit_train_end_step(struct smalti_dit_train *train)
 		smalti_tile_release(train->rounded[i]);
 		train->rounded[i] = NULL;
 	}
+}
+
+/* Each product is of a band's rows, or the caption's: its operands may be rounded. What is packed at a time
+ * is as large whatever the model is. */
+int64_t smalti_dit_train_scratch(const struct smalti_dit_train *train, const struct smalti_dit_sample *sample)
+{
+	enum { PACKED = 1 << 20 };
+	const struct smalti_partition *bands = &sample->tokens->partition;
+	int64_t rows = sample->text_tokens;
+	for (int64_t band = 0; band < bands->bands; band++)
+		rows = smalti_max(rows, smalti_partition_rows(bands, band));
+	const int64_t columns = train->blocks->mlp.first.out, width = train->config.width;
+	return PACKED + (2 * rows * columns + (train->compute == SMALTI_F32 ? 0 : width * columns)) *
+			    (int64_t)sizeof(float);
 }

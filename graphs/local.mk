@@ -19,8 +19,6 @@ libcore_la_SOURCES += \
 	graphs/dit_train_ends.c \
 	graphs/dit_train_layers.c \
 	graphs/dit_train_linear.c \
-	graphs/dit_train_memory.c graphs/dit_train_memory.h \
-	graphs/dit_train_traffic.c graphs/dit_train_traffic.h \
 	graphs/dit_train_probe.c \
 	graphs/dit_weights.c graphs/dit_weights.h \
 	graphs/features.c graphs/features.h \

@@ -3,8 +3,8 @@
  * The transformer's forward and backward against the reference's gradients in double
  * (tests/data/train/README.md), in bands, recomputed, by any scheduler and in every precision. */
 #include "golden.h"
-#include "graphs/dit_train_memory.h"
 #include "harness.h"
+#include "rt/counting.h"
 #include "rt/pool.h"
 #include "rt/session.h"
 #include "stage.h"
@@ -123,44 +123,16 @@ static void recomputing_changes_no_bit(void)
 	}
 }
 
-/* What of a step is no sample's: the parameters and their gradients, the rounded copies, planes and caption.
- */
-static int64_t around_samples(const struct train_graph_case *c, const struct smalti_dit_train *train,
-			      const struct smalti_parameters *parameters)
-{
-	const int64_t plane = CHANNELS * c->height * c->width * 4;
-	int64_t bytes = smalti_dit_train_rounded_bytes(train, session) + 8 * smalti_pool_block_bytes(plane) +
-			smalti_pool_block_bytes(c->tokens[0] * c->config.caption_channels * 4);
-	for (int64_t i = 0; i < parameters->count; i++)
-		bytes += 2 * smalti_pool_block_bytes(parameters->list[i].count * 4);
-	return bytes;
-}
-
 /* The bytes that a plan's sample takes, and those of the rest of a step. */
 static int64_t counted(const struct train_graph_case *c, const struct train_graph_plan *plan, int64_t *around)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_tokens tokens;
-	struct smalti_task_group *task_group = smalti_task_group_new(session, "count", 0, &error);
-	struct smalti_parameters *parameters =
-	    smalti_parameters_new(task_group, &c->config, &smalti_strategy_none, &error);
-	struct smalti_dit_train *train = smalti_dit_train_new(&c->config, parameters, plan->compute, &error);
-	SUCCEEDS(train ? 0 : -1, &error, c->name);
-	SUCCEEDS(smalti_tokens_cut(&tokens, &smalti_strategy_none, c->height * c->width / 4, c->width / 2,
-				   plan->band, &error),
-		 &error, c->name);
-	const struct smalti_dit_sample sample = {.height = c->height,
-						 .width = c->width,
-						 .tokens = &tokens,
-						 .text_tokens = c->tokens[0],
-						 .recomputed = plan->recomputed,
-						 .bounded = plan->bounded};
-	const int64_t bytes = smalti_dit_train_memory(train, &sample);
-	*around = around_samples(c, train, parameters);
-	smalti_tokens_free(&tokens);
-	smalti_dit_train_free(train);
-	smalti_parameters_free(parameters);
-	smalti_task_group_free(task_group);
+	struct smalti_session *counts = smalti_session_open_counting(1, false, &error);
+	struct train_graph_outcome o = train_graph_step(counts, c, plan);
+	const int64_t bytes = counts->counting->most;
+	*around = counts->counting->marked;
+	train_graph_drop(&o);
+	smalti_session_close(counts, NULL);
 	return bytes;
 }
 
@@ -178,24 +150,15 @@ static int64_t measured(const struct train_graph_case *c, const struct train_gra
 	return state.most_used;
 }
 
-static int64_t counted_around(const struct train_graph_case *c, const struct train_graph_plan *plan,
-			      int64_t *around)
-{
-	session = smalti_session_open_plain(NULL);
-	const int64_t bytes = counted(c, plan, around);
-	smalti_session_close(session, NULL);
-	return bytes;
-}
-
 /* In the order of insertion, a block that is computed again leaves its tiles less, but those of its input. */
 static void compare_blocks(const struct train_graph_case *c, struct train_graph_plan plan, int64_t found)
 {
 	int64_t around;
 	char what[160];
-	const int64_t planned = counted_around(c, &plan, &around);
+	const int64_t planned = counted(c, &plan, &around);
 	plan.recomputed++;
 	const double less = (double)(found - measured(c, &plan, NULL));
-	const double expected = (double)(planned - counted_around(c, &plan, &around));
+	const double expected = (double)(planned - counted(c, &plan, &around));
 	snprintf(what, sizeof(what), "%s, %s: a block takes %.0f bytes, %.0f are counted", c->name,
 		 smalti_dtype_name(plan.compute), less, expected);
 	printf("\n    %s", what);
@@ -232,7 +195,7 @@ static void memory_is_what_is_counted(void)
 		int64_t around;
 		c.samples = 1;
 		const int64_t found = measured(&c, &plan, cases[i].policy);
-		const int64_t planned = counted_around(&c, &plan, &around);
+		const int64_t planned = counted(&c, &plan, &around);
 		snprintf(what, sizeof(what), "%s, %s, bands of %lld, %lld blocks again: %lld of %lld bytes",
 			 c.name, smalti_dtype_name(plan.compute), (long long)plan.band,
 			 (long long)plan.recomputed, (long long)(found - around), (long long)planned);

@@ -5,6 +5,8 @@
 #include "codelets/codelets.h"
 #include "golden.h"
 #include "harness.h"
+#include "rt/counting.h"
+#include "rt/session.h"
 #include "stage.h"
 
 #include <math.h>
@@ -317,6 +319,8 @@ struct train_graph_outcome train_graph_step(struct smalti_session *on, const str
 	struct train_graph_outcome o = outcome_of(c, parameters);
 	struct smalti_tile ***gradients = make_gradients(task_group, plan, train, parameters);
 	smalti_dit_train_begin_step(train, task_group);
+	if (on->counting)
+		smalti_counting_mark(on->counting);
 	for (int i = 0; i < c->samples; i++)
 		insert_sample(task_group, train, c, plan, &tokens, i,
 			      (struct smalti_tile *const *const *)(uintptr_t)gradients, &o);

@@ -1,5 +1,6 @@
 libcore_la_SOURCES += \
 	src/rt/cgroup.c src/rt/cgroup.h \
+	src/rt/counting.c src/rt/counting.h \
 	src/rt/device.c src/rt/device.h src/rt/device_driver.h src/rt/device_memory.c \
 	src/rt/device_use.c src/rt/device_use.h \
 	src/rt/devices_alone.c src/rt/devices_alone.h \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/moves.h"
+#include "rt/counting.h"
 #include "rt/places.h"
 #include "rt/ranks.h"
 #include "rt/session.h"
@@ -13,6 +14,10 @@ static void add(struct smalti_task_group *task_group, int place, enum smalti_mov
 {
 	struct smalti_moves *moves = &task_group->moves;
 	struct smalti_error error = SMALTI_NO_ERROR;
+	if (task_group->session->counting) {
+		task_group->session->counting->at[place].moves[move] += (double)bytes;
+		return;
+	}
 	const int64_t stage = task_group->now.stage;
 	moves->places = smalti_session_place_count(task_group->session);
 	if (smalti_grow_to(&moves->bytes, &moves->stages, stage,
@@ -24,6 +29,8 @@ static void add(struct smalti_task_group *task_group, int place, enum smalti_mov
 
 static enum smalti_device_kind kind_of(const struct smalti_session *session, int place)
 {
+	if (session->counting)
+		return smalti_counting_kind(session->counting, place);
 	return smalti_ranks_count() > 1 ? SMALTI_DEVICE_CPU
 					: smalti_memory_kind(smalti_places_node(session->places, place));
 }
@@ -45,7 +52,8 @@ bool smalti_moves_count(struct smalti_task_group *task_group, struct smalti_tile
 	}
 	if (comes)
 		add(task_group, place, tile->move, tile->rows * tile->row_bytes);
-	if (smalti_ranks_count() > 1) /* rt/ranks.h has it brought, and says who has it then */
+	if (smalti_ranks_count() > 1 &&
+	    !tile->counting) /* rt/ranks.h has it brought, and says who has it then */
 		return comes;
 	if (access != SMALTI_READ)
 		tile->holders = known ? smalti_bits_one(place) : (struct smalti_bits){{0}};

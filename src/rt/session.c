@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/session.h"
 #include "base/clock.h"
+#include "rt/counting.h"
 #include "rt/device_use.h"
 #include "rt/places.h"
 #include "rt/ranks.h"
@@ -45,6 +46,8 @@ int smalti_session_priority(const struct smalti_session *session, int64_t wanted
 
 int smalti_session_place_count(const struct smalti_session *session)
 {
+	if (session->counting)
+		return session->counting->places;
 	if (smalti_ranks_count() > 1)
 		return smalti_ranks_count();
 	return session->plain ? 1 : smalti_places_count(session->places);

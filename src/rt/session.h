@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+struct smalti_counting;
 struct smalti_device;
 struct smalti_meters;
 struct smalti_trace;
@@ -37,6 +38,7 @@ struct smalti_session {
 	bool devices_alone;  /* see rt/devices_alone.h */
 	int64_t task_bytes;  /* that a task's tiles may take on every device; without devices INT64_MAX */
 	int lowest_priority, highest_priority;
+	struct smalti_counting *counting;      /* of rt/counting.h; NULL: tasks run */
 	struct smalti_trace *trace;            /* NULL: not traced */
 	struct smalti_recent *recent;          /* NULL: nobody watches */
 	struct smalti_codelet *codelets;       /* one per op, in the order of smalti_ops[] */

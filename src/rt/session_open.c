@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/isa.h"
+#include "rt/counting.h"
 #include "rt/device.h"
 #include "rt/device_use.h"
 #include "rt/devices_alone.h"
@@ -283,6 +284,7 @@ static void free_session(struct smalti_session *session)
 	if (session->rank_facts)
 		smalti_place_facts_free(session->rank_facts);
 	free(session->rank_facts);
+	free(session->counting);
 	smalti_pool_free(session->pool);
 	smalti_throttle_close(&session->throttle);
 	smalti_lost_close(&session->lost);
@@ -296,9 +298,8 @@ static void free_session(struct smalti_session *session)
 	free(session);
 }
 
-/* What every session has, with StarPU or, without options, as a plain one. */
-static struct smalti_session *new_session(const struct smalti_session_options *options,
-					  struct smalti_error *error)
+/* Returns what every session has, whether tasks run in it or not. */
+static struct smalti_session *bare_session(struct smalti_error *error)
 {
 	struct smalti_session *session = smalti_calloc(1, sizeof(*session), error);
 	if (!session)
@@ -308,6 +309,26 @@ static struct smalti_session *new_session(const struct smalti_session_options *o
 	session->process = getpid();
 	session->workers = session->planned_workers = 1;
 	session->task_bytes = INT64_MAX;
+	return session;
+}
+
+struct smalti_session *smalti_session_open_counting(int places, bool devices, struct smalti_error *error)
+{
+	struct smalti_session *session = bare_session(error);
+	if (session && (session->counting = smalti_counting_new(places, devices, error)))
+		return session;
+	if (session)
+		free_session(session);
+	return NULL;
+}
+
+/* What every session has in which tasks run, with StarPU or, without options, as a plain one. */
+static struct smalti_session *new_session(const struct smalti_session_options *options,
+					  struct smalti_error *error)
+{
+	struct smalti_session *session = bare_session(error);
+	if (!session)
+		return NULL;
 	if (options)
 		set_memory(session, options);
 	else
@@ -450,6 +471,10 @@ int smalti_session_close(struct smalti_session *session, struct smalti_error *er
 	if (smalti_session_check(session, error) < 0)
 		return -1;
 	int status = 0;
+	if (session->counting) {
+		free_session(session);
+		return 0;
+	}
 	if (!session->plain) {
 		starpu_task_wait_for_all();
 		status = session->trace ? smalti_trace_write(session->trace, error) : 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task.h"
+#include "rt/counting.h"
 #include "rt/devices_alone.h"
 #include "rt/places.h"
 #include "rt/ranks.h"
@@ -453,7 +454,7 @@ static bool is_wanted(const struct smalti_task_group *task_group, const struct s
 void smalti_fuse_begin(struct smalti_task_group *task_group, const struct smalti_fusion *fusion)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (task_group->session->plain)
+	if (task_group->session->plain || task_group->session->counting)
 		return;
 	if (task_group->recording) {
 		task_group->recording->depth++;
@@ -497,6 +498,10 @@ void smalti_task_insert(struct smalti_task_group *task_group, const struct smalt
 	if (smalti_task_group_broken(task_group))
 		return;
 	struct smalti_error error = SMALTI_NO_ERROR;
+	if (task_group->session->counting) {
+		smalti_counting_insert(task_group, op, tiles, arguments);
+		return;
+	}
 	record(task_group->session, op, tiles, arguments);
 	if (insert(task_group, op, tiles, arguments, &error) < 0)
 		smalti_task_group_break(task_group, &error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task_group.h"
+#include "rt/counting.h"
 #include "rt/ranks.h"
 #include "rt/session.h"
 #include "rt/trace.h"
@@ -157,6 +158,8 @@ void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, i
 	HOLD(&task_group->mutex);
 	task_group->now.layer = layer;
 	task_group->now.band = band;
+	if (task_group->session->counting && layer >= 0)
+		task_group->session->counting->layer++;
 }
 
 void smalti_task_group_seal(struct smalti_task_group *task_group, void (*done)(void *user), void *user)
@@ -232,7 +235,8 @@ void smalti_task_group_blame(struct smalti_task_group *task_group, const struct 
 void smalti_task_group_break(struct smalti_task_group *task_group, const struct smalti_error *cause)
 {
 	smalti_task_group_fail(task_group, cause);
-	smalti_ranks_give_up(cause);
+	if (!task_group->session->counting)
+		smalti_ranks_give_up(cause);
 	atomic_store(&task_group->broken, true);
 }
 
@@ -302,6 +306,8 @@ void smalti_task_group_place(struct smalti_task_group *task_group, int place)
 void smalti_task_group_behind(struct smalti_task_group *task_group, struct smalti_tile *tile)
 {
 	task_group->behind = tile;
+	if (tile && task_group->session->counting)
+		smalti_counting_turns(task_group->session->counting, tile);
 }
 
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/tile.h"
+#include "rt/counting.h"
 #include "rt/ranks.h"
 #include "rt/refused.h"
 #include "rt/session.h"
@@ -26,7 +27,8 @@ static struct smalti_tile *new_tile(struct smalti_task_group *task_group, int64_
 			    (long long)rows, (long long)row_bytes);
 		return NULL;
 	}
-	if (smalti_ranks_count() > 1 && smalti_refused_prepare(bytes, error) < 0)
+	struct smalti_counting *counting = task_group->session->counting;
+	if (smalti_ranks_count() > 1 && !counting && smalti_refused_prepare(bytes, error) < 0)
 		return NULL;
 	struct smalti_tile *tile = smalti_calloc(1, sizeof(*tile), error);
 	if (!tile)
@@ -36,6 +38,7 @@ static struct smalti_tile *new_tile(struct smalti_task_group *task_group, int64_
 	tile->rows = rows;
 	tile->row_bytes = row_bytes;
 	tile->owner = SMALTI_ANYWHERE;
+	tile->counting = counting;
 	return tile;
 }
 
@@ -47,13 +50,15 @@ static struct smalti_tile *make(struct smalti_task_group *task_group, int64_t ro
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session *session = task_group->session;
 	struct smalti_tile *tile = new_tile(task_group, rows, row_bytes, &error);
-	if (tile && (data || session->plain) &&
+	if (tile && !tile->counting && (data || session->plain) &&
 	    take_memory(tile, session->pool, rows * row_bytes, data, &error) < 0) {
 		free(tile);
 		tile = NULL;
 	}
 	if (!tile)
 		smalti_task_group_break(task_group, &error);
+	else if (tile->counting)
+		smalti_counting_makes(tile);
 	return tile;
 }
 
@@ -90,6 +95,10 @@ struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int
 	struct smalti_tile *tile = smalti_tile_new(task_group, rows, row_bytes);
 	if (!tile)
 		return NULL;
+	if (tile->counting) {
+		smalti_counting_uploads(tile);
+		return tile;
+	}
 	if (tile->memory) {
 		memcpy(tile->memory, data, (size_t)(rows * row_bytes));
 		return tile;
@@ -122,6 +131,8 @@ void smalti_tile_release(struct smalti_tile *tile)
 	tile->released = true;
 	if (tile->held)
 		return;
+	if (tile->counting)
+		smalti_counting_releases(tile);
 	if (tile->handle)
 		starpu_data_unregister_submit(tile->handle);
 	else if (tile->formed)

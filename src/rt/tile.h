@@ -12,15 +12,16 @@ struct smalti_tile {
 	void *memory;                      /* of a plain session's tile, or the caller's that it lies over */
 	struct smalti_pool *pool;          /* that the memory is of; NULL: it is the caller's */
 	struct smalti_formed *formed;      /* the same of a tile of forms */
+	struct smalti_counting *counting;  /* of a session that counts; else NULL */
 	int64_t task_group;                /* that made it, by its number */
 	int64_t number;                    /* tiles of a session are numbered as they are made, from 1 on */
 	int64_t rows, row_bytes;
 	int owner;             /* a place (rt/places.h), or SMALTI_ANYWHERE */
 	enum smalti_move move; /* what is counted where it comes to a place */
 	struct smalti_bits
-	    holders;        /* places that have what was written last; none: unknown, or nothing was */
-	int rank;           /* over several ranks (rt/ranks.h), that wrote it last */
-	bool held;          /* a task that is not whole yet uses it; its release waits until it is let go */
+	    holders; /* places that have what was written last; none: unknown, or nothing was */
+	int rank;    /* over several ranks (rt/ranks.h), or where places are counted, that wrote it last */
+	bool held;   /* a task that is not whole yet uses it; its release waits until it is let go */
 	int number_in_task; /* of that, or of a task before */
 	bool released;
 };

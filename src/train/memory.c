@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graphs/dit_train_memory.h"
 #include "jobs/plan.h"
 #include "rt/pool.h"
 #include "rt/session.h"
-#include "train/trainer.h"
+#include "train/sample_count.h"
 
 static int64_t bytes_of_list(const struct smalti_parameter *list, int64_t count)
 {
@@ -38,89 +37,80 @@ int64_t smalti_most_lanes(int64_t batch, int64_t lanes, int64_t together)
 	return most;
 }
 
-/* Latents and captions on their way in, the loss and its gradient. */
-static int64_t bytes_of_input(const struct smalti_trainer *trainer, const struct smalti_dit_sample *sample)
-{
-	const struct smalti_transformer_config *c = &trainer->config;
-	const int64_t element = smalti_dtype_bytes(trainer->features);
-	const int64_t values = c->in_channels * sample->height * sample->width;
-	const int64_t caption = sample->text_tokens * c->caption_channels;
-	return 3 * smalti_pool_block_bytes(values * (int64_t)sizeof(float)) +
-	       smalti_pool_block_bytes(2 * values * element) +
-	       smalti_pool_block_bytes(caption * (int64_t)sizeof(float)) +
-	       smalti_pool_block_bytes(caption * element) +
-	       smalti_pool_block_bytes(sizeof(struct smalti_loss_parts));
-}
-
 /* Read by the loader, which has a batch, the next one, and what it reads ahead. */
-static int64_t bytes_of_items(const struct smalti_trainer *trainer, const struct smalti_dit_sample *sample)
+static int64_t bytes_of_items(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape)
 {
 	const struct smalti_transformer_config *c = &trainer->config;
 	const struct smalti_train_options *o = trainer->options;
 	const int64_t values =
-	    2 * c->in_channels * sample->height * sample->width + sample->text_tokens * c->caption_channels;
+	    2 * c->in_channels * shape->height * shape->width + shape->text_tokens * c->caption_channels;
 	return (2 * o->batch + smalti_training_read_ahead(o)) * values *
 	       smalti_dtype_bytes(trainer->features);
 }
 
-/* What a plan takes. */
-static void count(const struct smalti_trainer *trainer, const struct smalti_dit_sample *sample,
-		  struct smalti_step_plan *plan)
+/* A search for the plan of a shape. */
+struct search {
+	const struct smalti_trainer *trainer;
+	const struct smalti_step_shape *shape;
+	struct smalti_sample_count samples;
+	int64_t scratch;
+	struct smalti_error error; /* of the first count that failed */
+};
+
+/* Counts what a plan takes. */
+static void count(struct search *s, struct smalti_step_plan *plan)
 {
-	struct smalti_dit_sample planned = *sample;
+	const struct smalti_trainer *trainer = s->trainer;
 	const struct smalti_train_options *o = trainer->options;
 	const struct smalti_parameters *p = trainer->parameters;
 	const int64_t lanes = smalti_most_lanes(o->batch, smalti_min(o->lanes, o->batch), plan->together);
-	planned.recomputed = plan->recomputed;
-	planned.bounded = plan->bounded;
-	const int64_t one =
-	    smalti_dit_train_memory(trainer->graph, &planned) + bytes_of_input(trainer, sample);
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const int64_t one = smalti_sample_count_bytes(&s->samples, s->shape, plan, &error);
+	if (one < 0 && s->error.code == SMALTI_OK)
+		s->error = error;
 	plan->tiles =
 	    smalti_trainer_bytes(trainer) + lanes * bytes_of_list(p->list, p->count) + plan->together * one;
-	plan->scratch = trainer->session->workers * smalti_dit_train_scratch(trainer->graph, sample);
+	plan->scratch = s->scratch;
 	plan->bytes =
-	    plan->tiles + plan->scratch + bytes_of_items(trainer, sample) + (int64_t)SMALTI_PROGRAM_BYTES;
+	    plan->tiles + plan->scratch + bytes_of_items(trainer, s->shape) + (int64_t)SMALTI_PROGRAM_BYTES;
 }
 
-static bool fits(const struct smalti_trainer *trainer, const struct smalti_dit_sample *sample,
-		 struct smalti_step_plan *plan)
+static bool fits(struct search *s, struct smalti_step_plan *plan)
 {
-	count(trainer, sample, plan);
-	return plan->bytes <= trainer->session->memory;
+	count(s, plan);
+	return plan->bytes <= s->trainer->session->memory;
 }
 
 /* The fastest that fits: all at once, then layer by layer, then with as few blocks computed again as will do;
  * then with fewer samples at a time, if their number is free. */
-static bool search(const struct smalti_trainer *trainer, const struct smalti_dit_sample *sample,
-		   struct smalti_step_plan *plan)
+static bool search(struct search *s, struct smalti_step_plan *plan)
 {
-	const int64_t layers = trainer->config.layers;
+	const int64_t layers = s->trainer->config.layers;
 	plan->recomputed = 0;
 	plan->bounded = false;
-	if (fits(trainer, sample, plan))
+	if (fits(s, plan))
 		return true;
 	plan->bounded = true;
 	for (;; plan->together--) {
 		for (plan->recomputed = 0; plan->recomputed <= layers; plan->recomputed++)
-			if (fits(trainer, sample, plan))
+			if (fits(s, plan))
 				return true;
 		plan->recomputed = layers;
-		if (plan->together == 1 || trainer->options->micro)
+		if (plan->together == 1 || s->trainer->options->micro)
 			return false;
 	}
 }
 
 /* Whether a plan that was asked for has room if its layers take turns: tasks that could run at any time
  * nearly do so. *needed: what that takes. */
-static bool fits_about(const struct smalti_trainer *trainer, const struct smalti_dit_sample *sample,
-		       struct smalti_step_plan *plan, int64_t *needed)
+static bool fits_about(struct search *s, struct smalti_step_plan *plan, int64_t *needed)
 {
 	struct smalti_step_plan in_turns = *plan;
 	in_turns.bounded = true;
-	count(trainer, sample, plan);
-	count(trainer, sample, &in_turns);
+	count(s, plan);
+	count(s, &in_turns);
 	*needed = in_turns.bytes;
-	return in_turns.bytes <= trainer->session->memory;
+	return in_turns.bytes <= s->trainer->session->memory;
 }
 
 /* Of each replica: workers wait when small samples end sooner than the next are inserted; of large ones, two
@@ -168,34 +158,65 @@ static int check_least(const struct smalti_trainer *trainer, const struct smalti
 	return refuse(trainer, shape, plan->together, bytes, error);
 }
 
+/* Opens what counts samples, and counts what the workers' kernels take for one. */
+static int open_search(struct search *s, struct smalti_error *error)
+{
+	const struct smalti_trainer *trainer = s->trainer;
+	const struct smalti_step_shape *shape = s->shape;
+	const int64_t patch = trainer->config.patch_size, columns = shape->width / patch;
+	struct smalti_tokens tokens;
+	if (smalti_sample_count_open(&s->samples, trainer, error) < 0 ||
+	    smalti_tokens_cut(&tokens, &trainer->strategy, shape->height / patch * columns, columns,
+			      smalti_training_tile_tokens(trainer->options), error) < 0)
+		return -1;
+	const struct smalti_dit_sample sample = {.tokens = &tokens, .text_tokens = shape->text_tokens};
+	s->scratch = trainer->session->workers * smalti_dit_train_scratch(trainer->graph, &sample);
+	smalti_tokens_free(&tokens);
+	return 0;
+}
+
+/* Chooses where a step can be counted. */
+static int choose(struct search *s, struct smalti_step_plan *plan, struct smalti_error *error)
+{
+	const struct smalti_trainer *trainer = s->trainer;
+	int64_t needed = 0;
+	if (open_search(s, error) < 0)
+		return -1;
+	const bool fitting = trainer->options->recomputation == SMALTI_RECOMPUTE_AUTO
+				 ? search(s, plan)
+				 : fits_about(s, plan, &needed);
+	if (smalti_pass(error, &s->error) < 0)
+		return -1;
+	return fitting || trainer->session->offloads
+		   ? 0
+		   : refuse(trainer, s->shape, plan->together, needed ? needed : plan->bytes, error);
+}
+
+static bool is_for(const struct smalti_step_plan *plan, const struct smalti_step_shape *shape)
+{
+	return plan->shape.height == shape->height && plan->shape.width == shape->width &&
+	       plan->shape.text_tokens == shape->text_tokens;
+}
+
 int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
 			    struct smalti_step_plan *plan, struct smalti_error *error)
 {
-	const struct smalti_train_options *o = trainer->options;
-	const bool again = o->recomputation == SMALTI_RECOMPUTE_BLOCK,
+	const bool again = trainer->options->recomputation == SMALTI_RECOMPUTE_BLOCK,
 		   counts = smalti_trainer_counts(trainer);
-	const int64_t patch = trainer->config.patch_size, columns = shape->width / patch;
-	struct smalti_tokens tokens;
-	*plan = (struct smalti_step_plan){.together = choose_together(trainer, shape),
+	if (is_for(plan, shape))
+		return 0;
+	struct smalti_step_plan chosen = {.together = choose_together(trainer, shape),
 					  .recomputed = again ? trainer->config.layers : 0,
 					  .bounded = again && counts};
-	if (!counts)
-		return check_least(trainer, shape, plan, error);
-	if (smalti_tokens_cut(&tokens, &trainer->strategy, shape->height / patch * columns, columns,
-			      smalti_training_tile_tokens(o), error) < 0)
-		return -1;
-	const struct smalti_dit_sample sample = {.height = shape->height,
-						 .width = shape->width,
-						 .tokens = &tokens,
-						 .text_tokens = shape->text_tokens};
-	int64_t needed = 0;
-	const bool fitting = o->recomputation == SMALTI_RECOMPUTE_AUTO
-				 ? search(trainer, &sample, plan)
-				 : fits_about(trainer, &sample, plan, &needed);
-	smalti_tokens_free(&tokens);
-	return fitting || trainer->session->offloads
-		   ? 0
-		   : refuse(trainer, shape, plan->together, needed ? needed : plan->bytes, error);
+	struct search s = {.trainer = trainer, .shape = shape, .error = SMALTI_NO_ERROR};
+	const int status = counts ? choose(&s, &chosen, error) : check_least(trainer, shape, &chosen, error);
+	if (counts)
+		smalti_sample_count_close(&s.samples);
+	if (status == 0) {
+		*plan = chosen;
+		plan->shape = *shape;
+	}
+	return status;
 }
 
 int64_t smalti_sample_text_tokens(const struct smalti_trainer *trainer,

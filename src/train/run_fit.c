@@ -58,7 +58,7 @@ int smalti_training_run_check_memory(struct smalti_training_run *run, struct sma
 {
 	const struct smalti_shard_extent extent = smalti_training_data_extent(run->data);
 	struct smalti_step_shape shape = {0};
-	struct smalti_step_plan plan;
+	struct smalti_step_plan plan = {0};
 	char note[160];
 	if (extent.latent_height < run->config.patch_size || extent.latent_width < run->config.patch_size)
 		return 0; /* nothing to train on, which the first step says */

@@ -31,11 +31,18 @@ struct smalti_null_caption {
 	int64_t tokens, width;
 };
 
+/* The largest samples: what a step takes goes by that. */
+struct smalti_step_shape {
+	int64_t height, width; /* of the latents with the most tokens */
+	int64_t text_tokens;   /* of the longest caption, perhaps another's */
+};
+
 /* How the samples of a step are computed: what changes memory and speed, and no bit. */
 struct smalti_step_plan {
-	int64_t together;   /* samples at a time */
-	int64_t recomputed; /* blocks */
-	bool bounded;       /* layers take turns, so that memory keeps to what was counted */
+	int64_t together;               /* samples at a time */
+	int64_t recomputed;             /* blocks */
+	bool bounded;                   /* layers take turns, so that memory keeps to what was counted */
+	struct smalti_step_shape shape; /* that it is for */
 	/* At most, of tiles, of the workers' kernels, and of the whole process; 0: they cannot be counted. @{
 	 */
 	int64_t tiles, scratch, bytes;
@@ -73,11 +80,7 @@ void smalti_trainer_set_data(struct smalti_trainer *trainer, const struct smalti
 int smalti_trainer_begin(struct smalti_trainer *trainer, struct smalti_error *error);
 void smalti_trainer_close(struct smalti_trainer *trainer);
 
-/* The largest samples: what a step takes goes by that. memory.c */
-struct smalti_step_shape {
-	int64_t height, width; /* of the latents with the most tokens */
-	int64_t text_tokens;   /* of the longest caption, perhaps another's */
-};
+/* memory.c */
 /* Rows of its caption, or of the null caption, that the transformer reads. */
 int64_t smalti_sample_text_tokens(const struct smalti_trainer *trainer,
 				  const struct smalti_training_sample *sample);
@@ -91,6 +94,7 @@ bool smalti_trainer_counts(const struct smalti_trainer *trainer);
 /* What the trainer holds between the steps. */
 int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer);
 /* As the options say; with SMALTI_RECOMPUTE_AUTO the fastest plan that the session's memory has room for.
+ * A plan that is for this shape already stays, so that of a new one {0} is given.
  * SMALTI_ENOMEM with what it needs, or the one that takes least, where there is no room for it. */
 int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
 			    struct smalti_step_plan *plan, struct smalti_error *error);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "rt/op.h"
+#include "rt/tile.h"
+
+/* What a graph takes, counted as it is inserted into a session that runs nothing. Its tiles have no memory,
+ * its places no workers. A graph inserts the same tasks into it as into any other, so what is counted is what
+ * a run does. */
+
+/* What is counted at one place (rt/places.h), or of all tasks wherever they run. */
+struct smalti_counted {
+	double flops, operations;   /* by the rows of codelets.def */
+	double foreign_attention;   /* the flops of those that read keys that were made elsewhere */
+	double blocks;              /* layers in which it computes something, of each branch */
+	double moves[SMALTI_MOVES]; /* bytes that come to it: rt/moves.h */
+	double weights;             /* bytes in the form that the place has */
+	/* The most bytes of tiles at a time, in the order of insertion: of what the place has made, and, at
+	 * that time, of what it has from other places. @{ */
+	double own, foreign;
+	/* @} */
+	double held[2]; /* own, foreign, now */
+	int64_t layer;  /* that was counted last */
+};
+
+struct smalti_counting {
+	int places;
+	bool devices; /* the places from 1 on; else all are main memories */
+	/* Bytes of all tiles, whatever order tasks run in: now, when the last turn began, made since then,
+	 * and the most. A turn's tasks wait for those of the turn before (smalti_task_group_behind()). @{ */
+	int64_t alive, at_turn, since_turn, most;
+	int64_t turn; /* the tile that they wait for, by its number */
+	int64_t marked;
+	/* @} */
+	int64_t layer; /* counts how often smalti_task_group_at() named one */
+	struct smalti_counted all, at[];
+};
+
+struct smalti_session;
+struct smalti_task_group;
+
+/* Opens a session that counts, beside others; smalti_session_close() closes it. Its places are main memory
+ * and, with `devices`, the memories of devices, else ranks. */
+struct smalti_session *smalti_session_open_counting(int places, bool devices, struct smalti_error *error);
+
+/* Leaves the tiles that are there already out of what `most` says from here on, and their bytes in `marked`. */
+void smalti_counting_mark(struct smalti_counting *counting);
+
+/* For src/rt. */
+struct smalti_counting *smalti_counting_new(int places, bool devices, struct smalti_error *error);
+enum smalti_device_kind smalti_counting_kind(const struct smalti_counting *counting, int place);
+void smalti_counting_insert(struct smalti_task_group *task_group, const struct smalti_op *op,
+			    struct smalti_tile *const *tiles, const void *arguments);
+void smalti_counting_makes(struct smalti_tile *tile);
+void smalti_counting_uploads(struct smalti_tile *tile);
+void smalti_counting_releases(const struct smalti_tile *tile);
+void smalti_counting_turns(struct smalti_counting *counting, const struct smalti_tile *turn);
