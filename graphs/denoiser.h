@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "graphs/load.h"
 #include "graphs/strategy.h"
 #include "graphs/weights.h"
 
@@ -29,10 +28,11 @@ struct smalti_denoiser_functions {
 	double (*flops)(const struct smalti_denoiser *denoiser, int64_t tokens, const int64_t *prompt_tokens,
 			int count);
 
-	/* What a place bears of forwards of these tokens, which a strategy places, for such prompts, in tasks
-	 * of `band_tokens` at most. */
-	struct smalti_load (*load)(const struct smalti_denoiser *denoiser, const struct smalti_tokens *tokens,
-				   const int64_t *prompt_tokens, int count, int64_t band_tokens, int place);
+	/* The same model of so many layers, with weights of the checkpoint. */
+	struct smalti_denoiser *(*sketch)(const struct smalti_denoiser *denoiser,
+					  struct smalti_task_group *task_group,
+					  const struct smalti_checkpoint *checkpoint, int64_t layers,
+					  struct smalti_error *error);
 
 	/* `text` f32 [tokens, text_width]. */
 	struct smalti_cross_cache *(*cross_cache)(struct smalti_denoiser *denoiser,
@@ -65,6 +65,7 @@ struct smalti_denoiser {
 	int64_t in_channels, out_channels; /* of the latents, and of what is made of them */
 	int64_t patch_size;                /* a token's side, in latents */
 	int64_t sample_size;               /* native side of the latent */
+	int64_t layers;                    /* that are alike, but for the first */
 	int64_t text_width;                /* of the hidden states that captions are made of */
 };
 

@@ -2,7 +2,6 @@
 #include "graphs/dit.h"
 #include "graphs/dit_cross_cache.h"
 #include "graphs/dit_forward.h"
-#include "graphs/dit_load.h"
 
 static int64_t working_bytes(const struct smalti_denoiser *denoiser, int64_t tokens, int64_t band_tokens,
 			     int branches, const struct smalti_strategy *strategy)
@@ -53,7 +52,7 @@ static const struct smalti_denoiser_functions functions = {
     .cross_cache_bytes = smalti_dit_cross_cache_bytes,
     .working_bytes = working_bytes,
     .flops = flops_of,
-    .load = smalti_dit_load_of,
+    .sketch = smalti_dit_sketch,
     .cross_cache = smalti_dit_cross_cache,
     .release_cross_cache = smalti_dit_release_cross_cache,
     .conditions = smalti_dit_conditions,
@@ -75,6 +74,7 @@ struct smalti_denoiser *smalti_dit_new(struct smalti_task_group *task_group,
 	    .out_channels = config->out_channels,
 	    .patch_size = config->patch_size,
 	    .sample_size = config->sample_size,
+	    .layers = config->layers,
 	    .text_width = config->caption_channels ? config->caption_channels : config->width};
 	dit->config = *config;
 	dit->compute = compute;
@@ -84,4 +84,15 @@ struct smalti_denoiser *smalti_dit_new(struct smalti_task_group *task_group,
 		return &dit->denoiser;
 	free_dit(&dit->denoiser);
 	return NULL;
+}
+
+struct smalti_denoiser *smalti_dit_sketch(const struct smalti_denoiser *denoiser,
+					  struct smalti_task_group *task_group,
+					  const struct smalti_checkpoint *checkpoint, int64_t layers,
+					  struct smalti_error *error)
+{
+	const struct smalti_dit *dit = (const struct smalti_dit *)denoiser;
+	struct smalti_transformer_config config = dit->config;
+	config.layers = layers;
+	return smalti_dit_new(task_group, &config, checkpoint, dit->compute, error);
 }

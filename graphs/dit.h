@@ -9,3 +9,8 @@ struct smalti_denoiser *smalti_dit_new(struct smalti_task_group *task_group,
 				       const struct smalti_transformer_config *config,
 				       const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
 				       struct smalti_error *error);
+/* See struct smalti_denoiser_functions. */
+struct smalti_denoiser *smalti_dit_sketch(const struct smalti_denoiser *denoiser,
+					  struct smalti_task_group *task_group,
+					  const struct smalti_checkpoint *checkpoint, int64_t layers,
+					  struct smalti_error *error);

@@ -1,17 +1,15 @@
 libcore_la_SOURCES += \
 	graphs/attention.c graphs/attention.h \
 	graphs/denoiser.h \
+	graphs/denoising_count.c graphs/denoising_count.h \
 	graphs/denoising_error.c graphs/denoising_error.h \
 	graphs/diffusion.c graphs/diffusion.h \
 	graphs/dit.c graphs/dit.h \
 	graphs/dit_block.c graphs/dit_block.h \
 	graphs/dit_conditions.c graphs/dit_conditions.h \
-	graphs/dit_count.h \
 	graphs/dit_cross_cache.c graphs/dit_cross_cache.h \
 	graphs/dit_forward.c graphs/dit_forward.h \
-	graphs/dit_load.c graphs/dit_load.h \
 	graphs/dit_shards.c graphs/dit_shards.h \
-	graphs/dit_traffic.c graphs/dit_traffic.h \
 	graphs/dit_train.c graphs/dit_train.h graphs/dit_train_pass.c graphs/dit_train_pass.h \
 	graphs/dit_train_backward.c \
 	graphs/dit_train_block.c \
@@ -25,7 +23,6 @@ libcore_la_SOURCES += \
 	graphs/latent_tokens.c graphs/latent_tokens.h \
 	graphs/latent_transform.c graphs/latent_transform.h \
 	graphs/linear.c graphs/linear.h \
-	graphs/load.h \
 	graphs/noised_latents.c graphs/noised_latents.h \
 	graphs/parameters.c graphs/parameters.h \
 	graphs/strategy.c graphs/strategy.h \

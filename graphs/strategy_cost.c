@@ -5,20 +5,6 @@
 
 static const double task_seconds = 15e-6;
 
-int smalti_strategy_load(const struct smalti_denoising *denoising, const struct smalti_strategy *strategy,
-			 int place, struct smalti_load *load, struct smalti_error *error)
-{
-	const struct smalti_denoiser *d = denoising->denoiser;
-	struct smalti_tokens tokens;
-	if (smalti_tokens_cut(&tokens, strategy, denoising->tokens, denoising->columns, denoising->tokens,
-			      error) < 0)
-		return -1;
-	*load = d->functions->load(d, &tokens, denoising->prompt_tokens, denoising->branches,
-				   denoising->band_tokens, place);
-	smalti_tokens_free(&tokens);
-	return 0;
-}
-
 /* Parts of a branch follow each other. */
 static int branch_parts(const struct smalti_strategy *strategy)
 {
@@ -65,17 +51,18 @@ static double exposed_seconds(const struct smalti_denoising *denoising,
 			      const struct smalti_strategy *strategy, const struct smalti_place_facts *facts,
 			      int place, const struct smalti_load *load)
 {
-	const struct smalti_traffic *t = &load->traffic;
+	const double *moves = load->moves;
 	const double rate = facts->place[place].rate, blocks = load->blocks;
 	const struct smalti_link_fact near = link_into(strategy, facts, place, false);
-	const double layers = transfer_seconds(near, t->keys, blocks) +
-			      transfer_seconds(near, t->heads, blocks) +
-			      transfer_seconds(near, t->sums, blocks);
+	const double layers = transfer_seconds(near, moves[SMALTI_MOVE_KEYS], blocks) +
+			      transfer_seconds(near, moves[SMALTI_MOVE_HEADS], blocks) +
+			      transfer_seconds(near, moves[SMALTI_MOVE_SUMS], blocks);
 	const bool alternates = denoising->branches > 1 && strategy->parts[SMALTI_AXIS_BRANCH] == 1;
 	const bool ring = strategy->exchange == SMALTI_EXCHANGE_RING;
 	const double hidden = (alternates ? load->flops / 2 : ring ? load->attention : 0) / rate;
 	return fmax(layers - hidden, 0) +
-	       transfer_seconds(link_into(strategy, facts, place, true), t->stream + t->modulation, 1);
+	       transfer_seconds(link_into(strategy, facts, place, true),
+				moves[SMALTI_MOVE_STREAM] + moves[SMALTI_MOVE_MODULATION], 1);
 }
 
 static double seconds_at(const struct smalti_denoising *denoising, const struct smalti_strategy *strategy,
@@ -89,15 +76,17 @@ int smalti_strategy_cost(const struct smalti_denoising *denoising, const struct 
 			 const struct smalti_place_facts *facts, struct smalti_cost *cost,
 			 struct smalti_error *error)
 {
+	SCOPED(free) struct smalti_load *loads = smalti_calloc(facts->count, sizeof(*loads), error);
 	*cost = (struct smalti_cost){0, 0};
+	if (!loads ||
+	    smalti_denoising_loads(denoising, strategy, !facts->ranks, facts->count, loads, error) < 0)
+		return -1;
 	for (int i = 0; i < strategy->count; i++) {
 		const int place = strategy->place[i];
-		struct smalti_load load;
-		if (smalti_strategy_load(denoising, strategy, place, &load, error) < 0)
-			return -1;
-		const double bytes = load.weights + load.activations + load.buffers;
+		const struct smalti_load *load = &loads[place];
+		const double bytes = load->weights + load->activations + load->buffers;
 		cost->missing += fmax(bytes - (double)facts->place[place].memory, 0);
-		cost->seconds = fmax(cost->seconds, seconds_at(denoising, strategy, facts, place, &load));
+		cost->seconds = fmax(cost->seconds, seconds_at(denoising, strategy, facts, place, load));
 	}
 	return 0;
 }

@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "graphs/denoiser.h"
+#include "graphs/denoising_count.h"
 #include "rt/place_facts.h"
-
-/* A denoising that is to be spread. */
-struct smalti_denoising {
-	const struct smalti_denoiser *denoiser;
-	int64_t tokens, columns, band_tokens; /* of the image, of a row of it, of a task at most */
-	int64_t prompt_tokens[SMALTI_DENOISER_MAX_BRANCHES];
-	int branches;
-};
-
-/* What a place bears of it; -1 without memory. */
-int smalti_strategy_load(const struct smalti_denoising *denoising, const struct smalti_strategy *strategy,
-			 int place, struct smalti_load *load, struct smalti_error *error);
 
 /* What a pass takes under a strategy that is exact, at the place that takes longest:
  *

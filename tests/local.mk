@@ -39,7 +39,7 @@ files_tests = tests/test_archives tests/test_bad_dataset tests/test_caption test
 store_tests = tests/test_export tests/test_extract tests/test_features_reader tests/test_run_log \
 	tests/test_store_claims tests/test_store_directory tests/test_store_failures tests/test_store_lock \
 	tests/test_store_ranges tests/test_store_shards tests/test_verify
-rt_tests = tests/test_counts tests/test_crossings tests/test_cudnn tests/test_device_tiles \
+rt_tests = tests/test_counting tests/test_counts tests/test_crossings tests/test_cudnn tests/test_device_tiles \
 	tests/test_environment tests/test_fusion tests/test_insertion tests/test_memory_limit \
 	tests/test_perf_models tests/test_places tests/test_policies tests/test_rates tests/test_schedule \
 	tests/test_session tests/test_slowdown tests/test_tile_forms tests/test_topology tests/test_transfers

@@ -6,9 +6,8 @@
 #include "base/clock.h"
 #include "codelets/codelets.h"
 #include "embedded.h"
+#include "graphs/denoising_count.h"
 #include "graphs/diffusion.h"
-#include "graphs/dit_load.h"
-#include "graphs/dit_traffic.h"
 #include "graphs/t5.h"
 #include "harness.h"
 #include "jobs/model.h"
@@ -103,27 +102,30 @@ static void denoise(const struct smalti_strategy *strategy, int64_t steps, float
 	moved_bytes(session, PLACES, bytes);
 }
 
-/* Of one step, as the strategy says. */
-static struct smalti_traffic planned(const struct smalti_strategy *strategy, int place)
+/* What each place bears of one step, as the strategy says. */
+static void plan_loads(const struct smalti_strategy *strategy, struct smalti_load loads[PLACES])
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t columns = side / model->denoiser->patch_size;
-	struct smalti_tokens tokens;
-	SUCCEEDS(smalti_tokens_cut(&tokens, strategy, columns * columns, columns, BAND_TOKENS, &error),
-		 &error, "tokens");
-	const struct smalti_traffic traffic = smalti_dit_traffic(
-	    model->denoiser, &tokens, (const int64_t[]){TEXT_TOKENS, TEXT_TOKENS}, 2, place);
-	smalti_tokens_free(&tokens);
-	return traffic;
+	const struct smalti_denoising denoising = {.denoiser = model->denoiser,
+						   .tokens = columns * columns,
+						   .columns = columns,
+						   .band_tokens = BAND_TOKENS,
+						   .prompt_tokens = {TEXT_TOKENS, TEXT_TOKENS},
+						   .branches = 2};
+	SUCCEEDS(smalti_denoising_loads(&denoising, strategy, true, PLACES, loads, &error), &error, "loads");
 }
 
 static void compare(const char *name, const struct smalti_strategy *strategy, const double measured[PLACES],
 		    const double counted[PLACES])
 {
 	char what[160];
+	struct smalti_load loads[PLACES];
+	plan_loads(strategy, loads);
 	for (int place = 1; place < PLACES; place++) {
-		const struct smalti_traffic plan = planned(strategy, place);
-		const double expected = smalti_traffic_bytes(&plan);
+		double expected = 0;
+		for (int move = 0; move < SMALTI_MOVES; move++)
+			expected += loads[place].moves[move];
 		snprintf(what, sizeof(what),
 			 "%s: %.0f bytes to device %d each step, %.0f planned, %.0f counted", name,
 			 measured[place], place, expected, counted[place]);
@@ -184,20 +186,6 @@ static void only_what_the_plan_says(void)
 	embedded_close(session, model);
 }
 
-/* What a device bears, as the strategy says. */
-static struct smalti_load planned_load(const struct smalti_strategy *strategy, int place)
-{
-	struct smalti_error error = SMALTI_NO_ERROR;
-	const int64_t columns = side / model->denoiser->patch_size;
-	struct smalti_tokens tokens;
-	SUCCEEDS(smalti_tokens_cut(&tokens, strategy, columns * columns, columns, BAND_TOKENS, &error),
-		 &error, "tokens");
-	const struct smalti_load load = smalti_dit_load_of(
-	    model->denoiser, &tokens, (const int64_t[]){TEXT_TOKENS, TEXT_TOKENS}, 2, BAND_TOKENS, place);
-	smalti_tokens_free(&tokens);
-	return load;
-}
-
 /* Each device fetches the weights once, or its shard of them. */
 static void weights_come_once(void)
 {
@@ -212,8 +200,10 @@ static void weights_come_once(void)
 		SUCCEEDS(smalti_strategy_read(&strategy, names[i], NULL, PLACES, &error), &error, names[i]);
 		denoise(&strategy, FEW_STEPS, latents, cold, NULL);
 		denoise(&strategy, FEW_STEPS, latents, warm, NULL);
+		struct smalti_load loads[PLACES];
+		plan_loads(&strategy, loads);
 		for (int place = 1; place < PLACES; place++) {
-			const double planned = planned_load(&strategy, place).weights;
+			const double planned = loads[place].weights;
 			const double fetched = cold[place] - warm[place];
 			snprintf(what, sizeof(what),
 				 "%s: device %d fetches %.0f bytes of weights, %.0f planned", names[i], place,
@@ -358,14 +348,17 @@ static void what_devices_did(void)
 }
 
 /* Most of what each device had at a time beside what the strategy says that it holds there: weights, which
- * all stay, and what the tasks of a block leave if none waits for another. */
+ * all stay, and what the tasks of a block leave if none waits for another, which is up to four times as much.
+ */
 static void compare_memory(const char *name, const struct smalti_strategy *strategy)
 {
 	struct smalti_device_use uses[SMALTI_MAX_NODES];
+	struct smalti_load loads[PLACES];
 	const int count = smalti_devices_use(session, uses);
 	CHECK(count == PLACES - 1, "devices");
+	plan_loads(strategy, loads);
 	for (int i = 0; i < count; i++) {
-		const struct smalti_load load = planned_load(strategy, (int)uses[i].node);
+		const struct smalti_load load = loads[uses[i].node];
 		const double planned = load.weights + load.activations + load.buffers;
 		const double had = (double)uses[i].peak_memory;
 		char what[160];
@@ -373,7 +366,9 @@ static void compare_memory(const char *name, const struct smalti_strategy *strat
 			 "%s: device %d had %.0f bytes, %.0f planned, %.0f of them weights", name,
 			 (int)uses[i].node, had, planned, load.weights);
 		printf("\n    %s", what);
-		CHECK(had <= 1.1 * planned && had >= load.weights + 0.4 * (planned - load.weights), what);
+		CHECK(had <= 1.1 * planned + 2 * FEW_BYTES &&
+			  had >= load.weights + 0.25 * (planned - load.weights),
+		      what);
 	}
 }
 

@@ -115,10 +115,10 @@ struct smalti_place_load {
 	 * latents and noise predictions; the modulation. @{ */
 	double keys, heads, sums, stream, modulation;
 	/** @} */
-	/* What it holds, the most of any pass. */
+	/* What it holds, the most of any pass, if the tasks of a layer run in any order. */
 	double weights;     /**< bytes, as it holds them */
-	double activations; /**< bytes of what it computes, at most at a time */
-	double buffers;     /**< bytes of others' keys in a block, and of what is kept for the next pass */
+	double activations; /**< bytes of what it has made */
+	double buffers;     /**< bytes of what it has of other places at the same time */
 };
 /** The places of the plan's session; 1, any place, for a plan without a strategy. */
 int smalti_plan_place_count(const struct smalti_plan *plan);
@@ -134,7 +134,7 @@ struct smalti_place_bytes {
 /** What came to a place of an image that a strategy spreads: what its tasks read that was not there. */
 struct smalti_place_account {
 	char name[64];
-	struct smalti_place_bytes planned;  /**< of a pass, by the formulas of docs/strategies.md */
+	struct smalti_place_bytes planned;  /**< of the last pass, counted before it: docs/strategies.md */
 	struct smalti_place_bytes pass;     /**< in the last pass */
 	struct smalti_place_bytes decoding; /**< behind the last pass */
 	double weights;                     /**< bytes of weights that came for this image */

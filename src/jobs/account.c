@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/account.h"
 #include "jobs/plan_strategy.h"
+#include "rt/ranks.h"
 
 void smalti_account_plan(const struct smalti_plan *plan, struct smalti_task_group *task_group,
 			 const int64_t *prompt_tokens, int branches)
@@ -8,22 +9,16 @@ void smalti_account_plan(const struct smalti_plan *plan, struct smalti_task_grou
 	struct smalti_denoising denoising = smalti_plan_denoising(plan);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	memcpy(denoising.prompt_tokens, prompt_tokens, (size_t)branches * sizeof(*prompt_tokens));
-	for (int place = 0; plan->strategy.count && place < smalti_plan_place_count(plan); place++) {
-		struct smalti_load load;
-		if (smalti_strategy_load(&denoising, smalti_strategy_last(&plan->strategy), place, &load,
-					 &error) < 0) {
-			smalti_task_group_break(task_group, &error);
-			return;
-		}
-		const double bytes[SMALTI_MOVES] = {
-		    [SMALTI_MOVE_KEYS] = load.traffic.keys,
-		    [SMALTI_MOVE_HEADS] = load.traffic.heads,
-		    [SMALTI_MOVE_SUMS] = load.traffic.sums,
-		    [SMALTI_MOVE_STREAM] = load.traffic.stream,
-		    [SMALTI_MOVE_MODULATION] = load.traffic.modulation,
-		};
-		smalti_moves_plan(task_group, place, bytes);
-	}
+	if (plan->strategy.count == 0)
+		return;
+	const int places = smalti_plan_place_count(plan);
+	SCOPED(free) struct smalti_load *loads = smalti_calloc(places, sizeof(*loads), &error);
+	if (!loads || smalti_denoising_loads(&denoising, smalti_strategy_last(&plan->strategy),
+					     smalti_ranks_count() == 1, places, loads, &error) < 0)
+		smalti_task_group_break(task_group, &error);
+	else
+		for (int place = 0; place < places; place++)
+			smalti_moves_plan(task_group, place, loads[place].moves);
 }
 
 static struct smalti_place_bytes bytes_of(const double *moves)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graphs/load.h"
 #include "jobs/plan_strategy.h"
+#include "rt/ranks.h"
 
 #include <math.h>
 
@@ -9,20 +9,23 @@ int smalti_plan_place_count(const struct smalti_plan *plan)
 	return plan->strategy.count ? smalti_session_place_count(plan->model->session) : 1;
 }
 
-/* Of the last pass, holding the most that it does in any. */
+/* Counts the last pass at a place, holding the most that it does in any. */
 static int load_at(const struct smalti_plan *plan, int place, struct smalti_load *all,
 		   struct smalti_error *error)
 {
 	const struct smalti_denoising denoising = smalti_plan_denoising(plan);
+	const int places = smalti_plan_place_count(plan);
+	SCOPED(free) struct smalti_load *loads = smalti_calloc(places, sizeof(*loads), error);
 	*all = (struct smalti_load){.flops = 0};
 	for (const struct smalti_strategy *cut = &plan->strategy; cut; cut = cut->next) {
-		struct smalti_load load;
-		if (smalti_strategy_load(&denoising, cut, place, &load, error) < 0)
+		if (!loads || smalti_denoising_loads(&denoising, cut, smalti_ranks_count() == 1, places,
+						     loads, error) < 0)
 			return -1;
-		load.weights = fmax(load.weights, all->weights);
-		load.activations = fmax(load.activations, all->activations);
-		load.buffers = fmax(load.buffers, all->buffers);
-		*all = load;
+		struct smalti_load *load = &loads[place];
+		load->weights = fmax(load->weights, all->weights);
+		load->activations = fmax(load->activations, all->activations);
+		load->buffers = fmax(load->buffers, all->buffers);
+		*all = *load;
 	}
 	return 0;
 }
@@ -34,15 +37,15 @@ int smalti_plan_load(const struct smalti_plan *plan, int place, struct smalti_pl
 	const bool placed = plan->strategy.count > 0;
 	struct smalti_load all;
 	if (smalti_check_range(place, 0, smalti_plan_place_count(plan) - 1, "place", error) < 0 ||
-	    load_at(plan, placed ? place : SMALTI_ANYWHERE, &all, error) < 0)
+	    load_at(plan, place, &all, error) < 0)
 		return -1;
 	*load = (struct smalti_place_load){.name = "any place",
 					   .flops = all.flops,
-					   .keys = all.traffic.keys,
-					   .heads = all.traffic.heads,
-					   .sums = all.traffic.sums,
-					   .stream = all.traffic.stream,
-					   .modulation = all.traffic.modulation,
+					   .keys = all.moves[SMALTI_MOVE_KEYS],
+					   .heads = all.moves[SMALTI_MOVE_HEADS],
+					   .sums = all.moves[SMALTI_MOVE_SUMS],
+					   .stream = all.moves[SMALTI_MOVE_STREAM],
+					   .modulation = all.moves[SMALTI_MOVE_MODULATION],
 					   .weights = all.weights,
 					   .activations = all.activations,
 					   .buffers = all.buffers};

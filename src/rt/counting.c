@@ -5,8 +5,6 @@
 #include "rt/session.h"
 #include "rt/tile_forms.h"
 
-enum { OWN, FOREIGN };
-
 struct smalti_counting *smalti_counting_new(int places, bool devices, struct smalti_error *error)
 {
 	struct smalti_counting *counting = NULL;
@@ -51,38 +49,67 @@ void smalti_counting_mark(struct smalti_counting *counting)
 	counting->alive = counting->at_turn = counting->since_turn = counting->most = 0;
 }
 
-static void hold(struct smalti_counted *at, double bytes, int whose)
+static double sum(const double bytes[SMALTI_COUNTED_TILES])
 {
+	return bytes[SMALTI_COUNTED_OWN] + bytes[SMALTI_COUNTED_FOREIGN];
+}
+
+static void begin_layer(struct smalti_counted *at, int64_t layer)
+{
+	if (layer == at->memory_layer)
+		return;
+	at->memory_layer = layer;
+	memcpy(at->at_layer, at->held, sizeof(at->held));
+	memset(at->since_layer, 0, sizeof(at->since_layer));
+}
+
+/* Counts bytes that a place has from now on, or has no more. */
+static void hold(struct smalti_counted *at, double bytes, enum smalti_counted_tiles whose, int64_t layer)
+{
+	begin_layer(at, layer);
 	at->held[whose] += bytes;
-	if (at->held[OWN] + at->held[FOREIGN] > at->own + at->foreign) {
-		at->own = at->held[OWN];
-		at->foreign = at->held[FOREIGN];
-	}
+	if (bytes < 0)
+		return;
+	at->since_layer[whose] += bytes;
+	if (sum(at->at_layer) + sum(at->since_layer) > sum(at->most))
+		for (int i = 0; i < SMALTI_COUNTED_TILES; i++)
+			at->most[i] = at->at_layer[i] + at->since_layer[i];
 }
 
 void smalti_counting_makes(struct smalti_tile *tile)
 {
 	struct smalti_counting *counting = tile->counting;
+	tile->rank = SMALTI_ANYWHERE;
 	counting->alive += bytes_of(tile);
 	counting->since_turn += bytes_of(tile);
 	raise_most(counting);
-	hold(&counting->all, (double)bytes_of(tile), OWN);
+	hold(&counting->all, (double)bytes_of(tile), SMALTI_COUNTED_OWN, counting->layer);
 }
 
-/* Adds the copies of a tile to what their places hold, or takes them from it. */
-static void hold_copies(const struct smalti_tile *tile, double sign)
+static void hold_at(const struct smalti_tile *tile, int place, double sign)
 {
-	struct smalti_counting *counting = tile->counting;
-	for (int place = 0; place < counting->places; place++)
-		if (smalti_bits_has(&tile->holders, place))
-			hold(&counting->at[place], sign * (double)bytes_of(tile),
-			     place == tile->rank ? OWN : FOREIGN);
+	hold(&tile->counting->at[place], sign * (double)bytes_of(tile),
+	     place == tile->rank ? SMALTI_COUNTED_OWN : SMALTI_COUNTED_FOREIGN, tile->counting->layer);
+}
+
+/* Counts a tile that comes to a place or is made there: it has memory there from now on, until it is
+ * released. */
+static void arrive(struct smalti_tile *tile, int place)
+{
+	if (place == SMALTI_ANYWHERE || smalti_bits_has(&tile->seen, place))
+		return;
+	if (!smalti_bits_any(&tile->seen))
+		tile->rank = place;
+	smalti_bits_add(&tile->seen, place);
+	hold_at(tile, place, 1);
 }
 
 void smalti_counting_uploads(struct smalti_tile *tile)
 {
 	tile->holders = tile->counting->devices ? smalti_bits_one(0) : smalti_bits_all();
-	hold_copies(tile, 1);
+	for (int place = 0; place < tile->counting->places; place++)
+		if (smalti_bits_has(&tile->holders, place))
+			arrive(tile, place);
 }
 
 void smalti_counting_releases(const struct smalti_tile *tile)
@@ -90,8 +117,10 @@ void smalti_counting_releases(const struct smalti_tile *tile)
 	struct smalti_counting *counting = tile->counting;
 	if (tile->formed)
 		return;
-	hold_copies(tile, -1);
-	hold(&counting->all, -(double)bytes_of(tile), OWN);
+	for (int place = 0; place < counting->places; place++)
+		if (smalti_bits_has(&tile->seen, place))
+			hold_at(tile, place, -1);
+	hold(&counting->all, -(double)bytes_of(tile), SMALTI_COUNTED_OWN, counting->layer);
 	counting->alive -= bytes_of(tile);
 }
 
@@ -109,23 +138,16 @@ static void count_weight(struct smalti_counting *counting, struct smalti_tile *t
 		    (double)smalti_formed_bytes(tile->formed, smalti_counting_kind(counting, place));
 }
 
-/* A task at a place uses a tile; returns whether it is keys that were made elsewhere. */
+/* Counts a tile that a task at a place uses; returns whether it is keys that were made elsewhere. */
 static bool use(struct smalti_task_group *task_group, struct smalti_tile *tile, enum smalti_access access,
 		int place)
 {
-	struct smalti_counting *counting = tile->counting;
-	const bool foreign = tile->move == SMALTI_MOVE_KEYS && tile->rank != place;
-	if (tile->formed) {
-		count_weight(counting, tile, place);
-		smalti_moves_count(task_group, tile, access, place);
-		return false;
-	}
-	hold_copies(tile, -1);
+	if (tile->formed)
+		count_weight(tile->counting, tile, place);
+	else
+		arrive(tile, place);
 	smalti_moves_count(task_group, tile, access, place);
-	if (access != SMALTI_READ)
-		tile->rank = place;
-	hold_copies(tile, 1);
-	return access == SMALTI_READ && foreign;
+	return access == SMALTI_READ && tile->move == SMALTI_MOVE_KEYS && tile->rank != place;
 }
 
 static void count(struct smalti_counted *at, double flops, bool foreign, int64_t layer)
@@ -137,23 +159,41 @@ static void count(struct smalti_counted *at, double flops, bool foreign, int64_t
 	at->layer = layer;
 }
 
+/* Returns where a task runs that belongs to a place: what no device can run, and what has no place among
+ * ranks, is the first one's. */
+static int place_of(const struct smalti_counting *counting, const struct smalti_op *op, int owner)
+{
+	if (counting->devices && !smalti_op_device(op))
+		return 0;
+	if (owner == SMALTI_ANYWHERE)
+		return counting->devices ? SMALTI_ANYWHERE : 0;
+	return owner % counting->places;
+}
+
+/* Has a weight made anywhere; the task that reads it first would make it. */
+static bool makes_a_weight(const struct smalti_op *op, struct smalti_tile *const *tiles, int owner)
+{
+	return owner == SMALTI_ANYWHERE && op->buffer_kinds == 1 && tiles[0] && tiles[0]->formed;
+}
+
 void smalti_counting_insert(struct smalti_task_group *task_group, const struct smalti_op *op,
 			    struct smalti_tile *const *tiles, const void *arguments)
 {
 	struct smalti_counting *counting = task_group->session->counting;
 	const int owner = smalti_places_own(op, tiles, arguments, task_group->place);
-	const int place = counting->devices && !smalti_op_device(op)      ? 0
-			  : owner == SMALTI_ANYWHERE && counting->devices ? SMALTI_ANYWHERE
-			  : owner == SMALTI_ANYWHERE                      ? 0
-									  : owner % counting->places;
-	bool foreign = false;
+	const int place = place_of(counting, op, owner);
+	bool foreign = false, goes_on = false;
+	if (makes_a_weight(op, tiles, owner))
+		return;
 	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++)
 		for (int i = 0; i < op->buffers[kind].count; i++, index++)
-			if (tiles[index] &&
-			    use(task_group, tiles[index], smalti_op_access(op, kind, arguments), place))
-				foreign = true;
+			if (tiles[index]) {
+				const enum smalti_access access = smalti_op_access(op, kind, arguments);
+				foreign = use(task_group, tiles[index], access, place) || foreign;
+				goes_on = goes_on || access == SMALTI_UPDATE;
+			}
 	const double flops = op->flops(arguments);
 	count(&counting->all, flops, false, counting->layer);
 	if (place != SMALTI_ANYWHERE)
-		count(&counting->at[place], flops, foreign, counting->layer);
+		count(&counting->at[place], flops, foreign && goes_on, counting->layer);
 }

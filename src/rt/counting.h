@@ -8,19 +8,22 @@
  * its places no workers. A graph inserts the same tasks into it as into any other, so what is counted is what
  * a run does. */
 
+/* Whose tiles a place holds: those that it has made, and copies of others'. */
+enum smalti_counted_tiles { SMALTI_COUNTED_OWN, SMALTI_COUNTED_FOREIGN, SMALTI_COUNTED_TILES };
+
 /* What is counted at one place (rt/places.h), or of all tasks wherever they run. */
 struct smalti_counted {
 	double flops, operations;   /* by the rows of codelets.def */
-	double foreign_attention;   /* the flops of those that read keys that were made elsewhere */
+	double foreign_attention;   /* the flops of those that go on with keys that were made elsewhere */
 	double blocks;              /* layers in which it computes something, of each branch */
 	double moves[SMALTI_MOVES]; /* bytes that come to it: rt/moves.h */
 	double weights;             /* bytes in the form that the place has */
-	/* The most bytes of tiles at a time, in the order of insertion: of what the place has made, and, at
-	 * that time, of what it has from other places. @{ */
-	double own, foreign;
+	/* Bytes of tiles: now; when the layer began; made or come since then; and the most that there can be
+	 * at a time, if the tasks of a layer run in any order. @{ */
+	double held[SMALTI_COUNTED_TILES], at_layer[SMALTI_COUNTED_TILES], since_layer[SMALTI_COUNTED_TILES],
+	    most[SMALTI_COUNTED_TILES];
 	/* @} */
-	double held[2]; /* own, foreign, now */
-	int64_t layer;  /* that was counted last */
+	int64_t layer, memory_layer; /* that were counted last: of blocks, and of bytes */
 };
 
 struct smalti_counting {
@@ -43,7 +46,8 @@ struct smalti_task_group;
  * and, with `devices`, the memories of devices, else ranks. */
 struct smalti_session *smalti_session_open_counting(int places, bool devices, struct smalti_error *error);
 
-/* Leaves the tiles that are there already out of what `most` says from here on, and their bytes in `marked`. */
+/* Leaves the tiles that are there already out of what `most` says from here on, and their bytes in `marked`.
+ */
 void smalti_counting_mark(struct smalti_counting *counting);
 
 /* For src/rt. */

@@ -20,8 +20,10 @@ struct smalti_tile {
 	enum smalti_move move; /* what is counted where it comes to a place */
 	struct smalti_bits
 	    holders; /* places that have what was written last; none: unknown, or nothing was */
-	int rank;    /* over several ranks (rt/ranks.h), or where places are counted, that wrote it last */
-	bool held;   /* a task that is not whole yet uses it; its release waits until it is let go */
+	int rank;    /* over several ranks (rt/ranks.h), that wrote it last; in a session that counts, the
+			place that wrote it first */
+	struct smalti_bits seen; /* in a session that counts, places that have had it */
+	bool held;          /* a task that is not whole yet uses it; its release waits until it is let go */
 	int number_in_task; /* of that, or of a task before */
 	bool released;
 };
