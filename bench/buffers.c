@@ -221,7 +221,7 @@ BUFFERS(merge_moments, .parts = {moments(a->groups), moments(a->groups)}, .merge
 #include "bench/cases.def"
 
 /* The extents of any op as an array. */
-#define CODELET(name, list, members, flops, bytes)                                                           \
+#define CODELET(name, work, list, members, flops, bytes)                                                     \
 	static void name##_buffers(const void *arguments, struct smalti_bench_buffer *buffers)               \
 	{                                                                                                    \
 		struct name##_extents extents;                                                               \
@@ -233,7 +233,7 @@ BUFFERS(merge_moments, .parts = {moments(a->groups), moments(a->groups)}, .merge
 void smalti_bench_buffers(const struct smalti_bench_case *c, struct smalti_bench_buffer *buffers)
 {
 	static void (*const table[SMALTI_OPS])(const void *arguments, struct smalti_bench_buffer *buffers) = {
-#define CODELET(name, list, members, flops, bytes) name##_buffers,
+#define CODELET(name, work, list, members, flops, bytes) name##_buffers,
 #include "codelets/codelets.def"
 	};
 	table[c->op](c->arguments, buffers);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/cases.h"
+#include "rt/op.h"
 
 static int drop_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
 		     struct smalti_error *error)
@@ -35,17 +36,11 @@ static int drop_floats(void *user, int64_t count, const float *values, struct sm
 	return 0;
 }
 
-/* Ops whose products are of the precision that is measured. */
-static bool multiplies(enum smalti_op_number op)
+/* Returns the dtype of an operation's products; what computes no products computes in f32. */
+static enum smalti_dtype dtype_of(enum smalti_op_number number, const void *arguments)
 {
-	switch (op) {
-	case SMALTI_OP_matmul:
-	case SMALTI_OP_attention:
-	case SMALTI_OP_conv:
-		return true;
-	default:
-		return false;
-	}
+	const struct smalti_op *op = &smalti_ops[number];
+	return op->work < SMALTI_WORKS ? op->dtype(arguments) : SMALTI_F32;
 }
 
 int smalti_bench_each(enum smalti_dtype precision,
@@ -54,15 +49,19 @@ int smalti_bench_each(enum smalti_dtype precision,
 	const enum smalti_dtype T = precision, WIDE = T == SMALTI_F16 ? SMALTI_F32 : T; /* graphs/t5.c */
 	int status;
 #define CASE(codelet, text, ...)                                                                             \
-	if ((status = visit(user, &(const struct smalti_bench_case){                                         \
-				      .op = SMALTI_OP_##codelet,                                             \
-				      .label = (text),                                                       \
-				      .name = #codelet " " text,                                             \
-				      .compute = multiplies(SMALTI_OP_##codelet) ? T : SMALTI_F32,           \
-				      .direct = SMALTI_OP_##codelet == SMALTI_OP_conv,                       \
-				      .arguments = &(const struct codelet##_arguments){__VA_ARGS__},         \
-				  })))                                                                       \
-		return status;
+	do {                                                                                                 \
+		const struct codelet##_arguments arguments = {__VA_ARGS__};                                  \
+		const struct smalti_bench_case c = {                                                         \
+		    .op = SMALTI_OP_##codelet,                                                               \
+		    .label = (text),                                                                         \
+		    .name = #codelet " " text,                                                               \
+		    .compute = dtype_of(SMALTI_OP_##codelet, &arguments),                                    \
+		    .direct = smalti_ops[SMALTI_OP_##codelet].work == SMALTI_CONVOLUTIONS,                   \
+		    .arguments = &arguments,                                                                 \
+		};                                                                                           \
+		if ((status = visit(user, &c)))                                                              \
+			return status;                                                                       \
+	} while (0);
 #include "bench/cases.def"
 	return 0;
 }

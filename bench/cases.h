@@ -32,7 +32,7 @@ void smalti_bench_fill(enum smalti_bench_kind kind, int64_t count, uint32_t *sta
 /* struct NAME_extents: a codelet's buffers, as what a case allocates. */
 #define INPUT(b)  struct smalti_bench_buffer b;
 #define OUTPUT(b) struct smalti_bench_buffer b;
-#define CODELET(name, list, members, flops, bytes)                                                           \
+#define CODELET(name, work, list, members, flops, bytes)                                                     \
 	struct name##_extents {                                                                              \
 		list                                                                                         \
 	};                                                                                                   \

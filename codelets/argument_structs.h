@@ -11,5 +11,5 @@
 	struct name##_arguments {                                                                            \
 		__VA_ARGS__                                                                                  \
 	};
-#define CODELET(name, list, members, flops, bytes)
+#define CODELET(name, work, list, members, flops, bytes)
 #include "codelets/codelets.def"

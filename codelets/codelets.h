@@ -8,7 +8,7 @@
 /* struct NAME_buffers: the tiles that a graph hands to smalti_insert_NAME(). */
 #define INPUT(b)  struct smalti_tile *b;
 #define OUTPUT(b) struct smalti_tile *b;
-#define CODELET(name, list, members, flops, bytes)                                                           \
+#define CODELET(name, work, list, members, flops, bytes)                                                     \
 	struct name##_buffers {                                                                              \
 		list                                                                                         \
 	};
@@ -17,7 +17,7 @@
 /* struct NAME_data: the same, as the pointers that smalti_cpu_NAME() computes with. */
 #define INPUT(b)  const void *b;
 #define OUTPUT(b) void *b;
-#define CODELET(name, list, members, flops, bytes)                                                           \
+#define CODELET(name, work, list, members, flops, bytes)                                                     \
 	struct name##_data {                                                                                 \
 		list                                                                                         \
 	};                                                                                                   \
@@ -36,7 +36,7 @@
 
 /* The rows of smalti_ops[] (rt/op.h). */
 enum smalti_op_number {
-#define CODELET(name, list, members, flops, bytes) SMALTI_OP_##name,
+#define CODELET(name, work, list, members, flops, bytes) SMALTI_OP_##name,
 #include "codelets/codelets.def"
 	SMALTI_OPS
 };

@@ -7,7 +7,7 @@
 /* struct NAME_memories: the buffers of a task as a device has them; NULL: absent. */
 #define INPUT(b)  const struct smalti_device_memory *b;
 #define OUTPUT(b) const struct smalti_device_memory *b;
-#define CODELET(name, list, members, flops, bytes)                                                           \
+#define CODELET(name, work, list, members, flops, bytes)                                                     \
 	struct name##_memories {                                                                             \
 		list                                                                                         \
 	};

@@ -7,16 +7,17 @@
 #include <xxhash.h>
 
 /* The buffers of each op. */
-#define R(b)                                       {#b, SMALTI_READ, false, 1},
-#define OR(b)                                      {#b, SMALTI_READ, true, 1},
-#define W(b)                                       {#b, SMALTI_WRITE, false, 1},
-#define OW(b)                                      {#b, SMALTI_WRITE, true, 1},
-#define U(b)                                       {#b, SMALTI_UPDATE, false, 1},
-#define OU(b)                                      {#b, SMALTI_UPDATE, true, 1},
-#define WU(b, when)                                {#b, SMALTI_WRITE_OR_UPDATE, false, 1},
-#define OWU(b, when)                               {#b, SMALTI_WRITE_OR_UPDATE, true, 1},
-#define MANY(b)                                    {#b, SMALTI_READ, true, SMALTI_MANY},
-#define CODELET(name, list, members, flops, bytes) static const struct smalti_buffer name##_list[] = {list};
+#define R(b)         {#b, SMALTI_READ, false, 1},
+#define OR(b)        {#b, SMALTI_READ, true, 1},
+#define W(b)         {#b, SMALTI_WRITE, false, 1},
+#define OW(b)        {#b, SMALTI_WRITE, true, 1},
+#define U(b)         {#b, SMALTI_UPDATE, false, 1},
+#define OU(b)        {#b, SMALTI_UPDATE, true, 1},
+#define WU(b, when)  {#b, SMALTI_WRITE_OR_UPDATE, false, 1},
+#define OWU(b, when) {#b, SMALTI_WRITE_OR_UPDATE, true, 1},
+#define MANY(b)      {#b, SMALTI_READ, true, SMALTI_MANY},
+#define CODELET(name, work, list, members, flops, bytes)                                                     \
+	static const struct smalti_buffer name##_list[] = {list};
 #include "codelets/codelets.def"
 
 /* Whether it updates a buffer that it may write. */
@@ -29,7 +30,7 @@
 #define WU(b, when)  (when),
 #define OWU(b, when) (when),
 #define MANY(b)      false,
-#define CODELET(name, list, members, flops, bytes)                                                           \
+#define CODELET(name, work, list, members, flops, bytes)                                                     \
 	static bool name##_updates(const void *arguments, int kind)                                          \
 	{                                                                                                    \
 		const struct name##_arguments *a = arguments;                                                \
@@ -41,7 +42,7 @@
 /* Its key, its arithmetic, its wrapper without types, and the limits that the runtime relies on. */
 #define K(m) key = XXH32(&a->m, sizeof(a->m), key);
 #define P(m)
-#define CODELET(name, list, members, flop_count, byte_count)                                                 \
+#define CODELET(name, work, list, members, flop_count, byte_count)                                           \
 	static uint32_t name##_key(const void *arguments, uint32_t key)                                      \
 	{                                                                                                    \
 		const struct name##_arguments *a = arguments;                                                \
@@ -71,7 +72,7 @@
 
 #define K(m) hash = XXH32(&a->m, sizeof(a->m), hash);
 #define P(m) K(m)
-#define CODELET(name, list, members, flop_count, byte_count)                                                 \
+#define CODELET(name, work, list, members, flop_count, byte_count)                                           \
 	static uint32_t name##_value(const void *arguments, uint32_t hash)                                   \
 	{                                                                                                    \
 		const struct name##_arguments *a = arguments;                                                \
@@ -82,7 +83,7 @@
 #define K(m)
 #define T(m) dtype = a->m;
 #define P(m)
-#define CODELET(name, list, members, flop_count, byte_count)                                                 \
+#define CODELET(name, work, list, members, flop_count, byte_count)                                           \
 	static enum smalti_dtype name##_dtype(const void *arguments)                                         \
 	{                                                                                                    \
 		const struct name##_arguments *a = arguments;                                                \
@@ -93,8 +94,9 @@
 #include "codelets/codelets.def"
 
 const struct smalti_op smalti_ops[] = {
-#define CODELET(op_name, list, members, flop_count, byte_count)                                              \
+#define CODELET(op_name, op_work, list, members, flop_count, byte_count)                                     \
 	{.name = #op_name,                                                                                   \
+	 .work = SMALTI_##op_work,                                                                           \
 	 .buffers = op_name##_list,                                                                          \
 	 .buffer_kinds = (int)(sizeof(op_name##_list) / sizeof(op_name##_list[0])),                          \
 	 .arguments_size = sizeof(struct op_name##_arguments),                                               \
@@ -110,7 +112,15 @@ const struct smalti_op smalti_ops[] = {
 _Static_assert(sizeof(smalti_ops) / sizeof(smalti_ops[0]) == SMALTI_OPS, "an op without a row");
 const int smalti_op_count = SMALTI_OPS;
 
-#define CODELET(name, list, members, flops, bytes)                                                           \
+enum smalti_work smalti_op_work(const char *name)
+{
+	for (int i = 0; i < SMALTI_OPS; i++)
+		if (strcmp(smalti_ops[i].name, name) == 0)
+			return smalti_ops[i].work;
+	return SMALTI_VALUES;
+}
+
+#define CODELET(name, work, list, members, flops, bytes)                                                     \
 	void smalti_insert_##name(struct smalti_task_group *task_group,                                      \
 				  const struct name##_buffers *buffers,                                      \
 				  const struct name##_arguments *arguments)                                  \

@@ -295,7 +295,7 @@ WORK_OF(merge_moments)
 	}
 #include "bench/cases.def"
 
-#define CODELET(name, list, members, flops, bytes)                                                           \
+#define CODELET(name, work, list, members, flops, bytes)                                                     \
 	static void any_##name(const void *arguments)                                                        \
 	{                                                                                                    \
 		count_##name(arguments);                                                                     \
@@ -303,7 +303,7 @@ WORK_OF(merge_moments)
 #include "codelets/codelets.def"
 
 static void (*const counts[])(const void *arguments) = {
-#define CODELET(name, list, members, flops, bytes) any_##name,
+#define CODELET(name, work, list, members, flops, bytes) any_##name,
 #include "codelets/codelets.def"
 };
 

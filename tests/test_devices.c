@@ -57,13 +57,11 @@ static int keep_least(void *user, const struct smalti_bench_case *c)
 	return 0;
 }
 
-/* Operations that only move values, and searches where CPUs round a product with its sum once. */
+/* Copies, and searches where CPUs round a product with its sum once. */
 static bool is_exact(enum smalti_op_number op)
 {
-	return op == SMALTI_OP_merge_matches ||
-	       (op == SMALTI_OP_search_rows && smalti_isa() > SMALTI_ISA_GENERIC) || op == SMALTI_OP_copy ||
-	       op == SMALTI_OP_join || op == SMALTI_OP_clear || op == SMALTI_OP_take_columns ||
-	       op == SMALTI_OP_convert || op == SMALTI_OP_embed_tokens;
+	return smalti_ops[op].work == SMALTI_COPIES ||
+	       (op == SMALTI_OP_search_rows && smalti_isa() > SMALTI_ISA_GENERIC);
 }
 
 static void describe_matrix(struct smalti_weight_source *source, int64_t in, int64_t out,

@@ -5,6 +5,7 @@
 #include "cli/signals.h"
 #include "cli/simulate_print.h"
 #include "cli/simulator.h"
+#include "rt/op.h"
 #include "simulation/calibrate.h"
 #include "simulation/machine.h"
 
@@ -94,7 +95,8 @@ enum smalti_exit smalti_simulate_run(void *values, int count, char **operands)
 	else if (check(options, count, operands, &error) < 0)
 		status = -1;
 	else if (options->calibrate)
-		status = smalti_calibrate(options->measured, options->precision, options->calibrate, &error);
+		status = smalti_calibrate(options->measured, smalti_op_work, options->precision,
+					  options->calibrate, &error);
 	else
 		status = simulate(options, &error);
 	if (status < 0)

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "base/dtype_enum.h"
+#include "base/work.h"
 
 /* How a task touches a buffer. With SMALTI_WAIT as if it read it, but it stays where it is. */
 enum smalti_access { SMALTI_READ, SMALTI_WRITE, SMALTI_UPDATE, SMALTI_WRITE_OR_UPDATE, SMALTI_WAIT };
@@ -24,6 +25,7 @@ enum smalti_device_kind { SMALTI_DEVICE_CPU, SMALTI_DEVICE_GPU, SMALTI_DEVICE_KI
  * that a function is given (NULL for an absent one). */
 struct smalti_op {
 	const char *name;
+	enum smalti_work work;
 	const struct smalti_buffer *buffers;
 	int buffer_kinds;
 	size_t arguments_size;
@@ -41,6 +43,8 @@ struct smalti_op {
 /* The table, which codelets/table.c has. */
 extern const struct smalti_op smalti_ops[];
 extern const int smalti_op_count;
+/* The work of the operation of that name; SMALTI_VALUES of another, such as a task of several. */
+enum smalti_work smalti_op_work(const char *name);
 
 /* The form of an op that devices run, on as many memories as it has buffers (NULL: absent). NULL: it runs on
  * CPUs alone. codelets/devices.c */

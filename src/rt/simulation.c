@@ -150,7 +150,7 @@ static double cost_of(const struct smalti_message *message, const struct smalti_
 	double seconds = 0;
 	for (int i = 0; i < message->steps; i++) {
 		const struct smalti_step *step = &message->step[i];
-		const enum smalti_work work = smalti_machine_work(smalti_step_op(step)->name);
+		const enum smalti_work work = smalti_step_op(step)->work;
 		seconds += smalti_machine_seconds(kind, work, work < SMALTI_WORKS ? run.precisions[work] : 0,
 						  smalti_step_op(step)->flops(step->arguments),
 						  smalti_step_op(step)->bytes(step->arguments));

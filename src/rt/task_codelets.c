@@ -130,13 +130,12 @@ struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error
 	return codelets;
 }
 
-static bool is_of_transformer(const struct smalti_codelet *codelet)
+/* Tells whether codelet `i` is of what transformers spend their time in: products, attention, and tasks of
+ * several operations. */
+static bool is_of_transformer(int i)
 {
-	static const char *const names[] = {"matmul", "attention", "fused"};
-	bool found = false;
-	for (size_t i = 0; i < COUNT_OF(names); i++)
-		found = found || strcmp(codelet->codelet.name, names[i]) == 0;
-	return found;
+	return i == smalti_op_count || smalti_ops[i].work == SMALTI_PRODUCTS ||
+	       smalti_ops[i].work == SMALTI_ATTENTION;
 }
 
 int smalti_task_list(const struct smalti_codelet *codelets, int worker, struct smalti_task_list *list,
@@ -144,7 +143,7 @@ int smalti_task_list(const struct smalti_codelet *codelets, int worker, struct s
 {
 	int status = 0;
 	for (int i = 0; i < codelet_count() && status == 0; i++)
-		if (is_of_transformer(&codelets[i]))
+		if (is_of_transformer(i))
 			status = smalti_task_times_list(&codelets[i].times, (uint64_t)i, worker, list, error);
 	return status;
 }

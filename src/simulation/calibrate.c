@@ -24,6 +24,7 @@ struct kind {
 };
 
 struct calibration {
+	enum smalti_work (*work_of)(const char *op);
 	struct kind kind[KINDS];
 	/* The slowest between main memory and a device, and between devices; 0: none. */
 	struct smalti_machine_link host, peer;
@@ -31,9 +32,10 @@ struct calibration {
 
 /* Tasks of several operations tell of no class; nor do those of which nobody knows whether arithmetic or
  * memory limits them, and what computes nothing reads files or packs weights. */
-static struct sum *sum_of(struct kind *kind, const struct smalti_traced_task *task)
+static struct sum *sum_of(const struct calibration *calibration, struct kind *kind,
+			  const struct smalti_traced_task *task)
 {
-	const enum smalti_work work = smalti_machine_work(task->name);
+	const enum smalti_work work = calibration->work_of(task->name);
 	if (work < SMALTI_WORKS)
 		return task->flops > 0 ? &kind->operations[work] : NULL;
 	return task->flops > 0 && task->flops <= task->bytes ? &kind->moving : NULL;
@@ -46,7 +48,7 @@ static int on_task(void *user, const struct smalti_traced_machine *machine,
 	(void)error;
 	const bool device = smalti_traced_device(machine->worker[task->worker]);
 	struct kind *kind = &calibration->kind[device ? DEVICE : CPU];
-	struct sum *sum = sum_of(kind, task);
+	struct sum *sum = sum_of(calibration, kind, task);
 	if (!sum)
 		return 0;
 	kind->launch = fmin(kind->launch, task->seconds);
@@ -232,9 +234,11 @@ static bool fill(cJSON *machine, const struct calibration *calibration, int prec
 	       fill_links(cJSON_AddObjectToObject(machine, "links"), calibration);
 }
 
-int smalti_calibrate(const char *files, int precision, const char *output, struct smalti_error *error)
+int smalti_calibrate(const char *files, enum smalti_work (*work_of)(const char *op), int precision,
+		     const char *output, struct smalti_error *error)
 {
 	struct calibration calibration = {
+	    .work_of = work_of,
 	    .kind = {[CPU] = {.launch = (double)INFINITY}, [DEVICE] = {.launch = (double)INFINITY}}};
 	const struct smalti_trace_reader reader = {on_task, on_machine, &calibration};
 	if (smalti_traces_read(files, &reader, error) < 0 || check(&calibration, error) < 0)

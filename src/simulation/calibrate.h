@@ -2,8 +2,11 @@
 #pragma once
 
 #include "base/base.h"
+#include "base/work.h"
 
 /* Writes to `output` the description of the machine that made these traces (docs/simulate.md): its workers,
  * memories and links, and what its operations reached in them. `files` have commas between; `precision` is
- * that of their models. SMALTI_EIO, SMALTI_EFORMAT, SMALTI_EUNSUPPORTED: devices that are not alike. */
-int smalti_calibrate(const char *files, int precision, const char *output, struct smalti_error *error);
+ * that of their models; `work_of` tells the work of an operation. SMALTI_EIO, SMALTI_EFORMAT,
+ * SMALTI_EUNSUPPORTED: devices that are not alike. */
+int smalti_calibrate(const char *files, enum smalti_work (*work_of)(const char *op), int precision,
+		     const char *output, struct smalti_error *error);

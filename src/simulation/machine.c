@@ -271,23 +271,6 @@ int smalti_machine_read(const char *file, struct smalti_simulated_machine *machi
 				   error);
 }
 
-enum smalti_work smalti_machine_work(const char *op)
-{
-	static const struct {
-		const char *op;
-		enum smalti_work work;
-	} works[] = {
-	    {"matmul", SMALTI_PRODUCTS},      {"matmul_raw", SMALTI_PRODUCTS},
-	    {"gated_gelu", SMALTI_PRODUCTS},  {"sum_shards", SMALTI_PRODUCTS},
-	    {"patch_embed", SMALTI_PRODUCTS}, {"attend_heads", SMALTI_PRODUCTS},
-	    {"attention", SMALTI_ATTENTION},  {"conv", SMALTI_CONVOLUTIONS},
-	};
-	for (size_t i = 0; i < COUNT_OF(works); i++)
-		if (strcmp(op, works[i].op) == 0)
-			return works[i].work;
-	return SMALTI_WORKS;
-}
-
 double smalti_machine_seconds(const struct smalti_machine_kind *kind, enum smalti_work work, int precision,
 			      double flops, double bytes)
 {

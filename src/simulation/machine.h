@@ -2,13 +2,11 @@
 #pragma once
 
 #include "base/json.h"
+#include "base/work.h"
 
 /* A machine that is simulated, as its file in machines/ describes it (docs/simulate.md). */
 
-/* What limits operations, apart from the bytes that they move. */
-enum smalti_work { SMALTI_PRODUCTS, SMALTI_CONVOLUTIONS, SMALTI_ATTENTION, SMALTI_WORKS };
-
-/* What their rates are called. @{ */
+/* What the rates of each kind of arithmetic are called. @{ */
 extern const char *const smalti_machine_works[SMALTI_WORKS];
 extern const char *const smalti_machine_precisions[];
 /* @} */
@@ -76,10 +74,7 @@ int64_t smalti_machine_node(const struct smalti_simulated_machine *machine, int6
 struct smalti_machine_link smalti_machine_between(const struct smalti_simulated_machine *machine,
 						  int64_t from, int64_t to);
 
-/* What limits the operation of that name; SMALTI_WORKS: the bytes that it moves. */
-enum smalti_work smalti_machine_work(const char *op);
-
-/* What an operation takes there, in seconds; a `work` of SMALTI_WORKS is all bytes. */
+/* What an operation takes there, in seconds; `precision` is of arithmetic that has a rate. */
 double smalti_machine_seconds(const struct smalti_machine_kind *kind, enum smalti_work work, int precision,
 			      double flops, double bytes);
 
