@@ -3,15 +3,17 @@
 #include "rt/devices_alone.h"
 #include "rt/ranks.h"
 
+/* Of captions that are computed together, about; more by a device that does everything, since its products
+ * reach their speed with more rows. */
+enum { BAND_TOKENS = 512, ALONE_TOKENS = 4096 };
+
 /* The workers share a caption by shards of the layers' outputs: heads of the attention, columns of the rest.
  * How many there are depends on the geometry alone, so that the order of all sums does; but a device that
  * does everything shares with nobody. */
 enum { SHARD_WEIGHTS = 1 << 18 }; /* wanted at least in a shard of the feed-forward's matrix */
 
-static int count_shards(const struct smalti_t5_config *c, const struct smalti_task_group *task_group)
+static int count_shards(const struct smalti_t5_config *c)
 {
-	if (task_group && smalti_devices_alone_place(task_group->session) != SMALTI_ANYWHERE)
-		return 1;
 	const int64_t wanted = c->width * c->ff_width / SHARD_WEIGHTS;
 	const int64_t most = smalti_min(smalti_min(c->heads, c->ff_width), smalti_min(c->width, SMALTI_MANY));
 	return (int)smalti_max(smalti_min(wanted, most), 1);
@@ -123,6 +125,25 @@ static const struct smalti_text_encoder_functions functions = {
     .encode = encode,
 };
 
+/* Returns the bytes of the weights of the task that reads the most of them. */
+static int64_t task_weights(const struct smalti_t5 *t5)
+{
+	const struct smalti_t5_matrix *m = t5->blocks[0].matrix, *e = &t5->embedding;
+	const struct smalti_weight *const read[][3] = {
+	    {e->weight},
+	    {m[SMALTI_T5_Q].weight, m[SMALTI_T5_K].weight, m[SMALTI_T5_V].weight},
+	    {m[SMALTI_T5_WI_0].weight, m[SMALTI_T5_WI_1].weight},
+	};
+	int64_t most = 0;
+	for (size_t task = 0; task < COUNT_OF(read); task++) {
+		int64_t bytes = 0;
+		for (int i = 0; i < 3 && read[task][i]; i++)
+			bytes += smalti_weight_device_bytes(read[task][i]);
+		most = smalti_max(most, bytes);
+	}
+	return most;
+}
+
 struct smalti_text_encoder *smalti_t5_new(struct smalti_task_group *task_group,
 					  const struct smalti_t5_config *config,
 					  const struct smalti_checkpoint *checkpoint,
@@ -132,23 +153,27 @@ struct smalti_text_encoder *smalti_t5_new(struct smalti_task_group *task_group,
 	struct smalti_t5 *t5 = smalti_calloc(1, sizeof(*t5), error);
 	if (!t5)
 		return NULL;
+	const bool alone = task_group && smalti_devices_alone_place(task_group->session) != SMALTI_ANYWHERE;
 	t5->encoder = (struct smalti_text_encoder){
 	    .functions = &functions,
 	    .width = c->width,
 	    .vocabulary = c->vocabulary,
 	    .token_flops = 2.0 * (double)(c->layers * c->width * (4 * c->inner + 3 * c->ff_width)),
+	    .band_tokens = alone ? ALONE_TOKENS : BAND_TOKENS,
 	};
 	t5->config = *config;
 	t5->compute = compute;
 	t5->wide = compute == SMALTI_F16 ? SMALTI_F32 : compute; /* docs/reference.md 2.2 */
-	t5->shards = count_shards(config, task_group);
+	t5->shards = alone ? 1 : count_shards(config);
 	t5->task_group = task_group;
 	t5->blocks = smalti_calloc(config->layers, sizeof(*t5->blocks), error);
 	t5->encoder.weights = smalti_weights_new(task_group, checkpoint, compute, error);
 	if (t5->blocks && t5->encoder.weights) {
 		smalti_t5_load(t5);
-		if (smalti_weights_status(t5->encoder.weights, error) == 0)
+		if (smalti_weights_status(t5->encoder.weights, error) == 0) {
+			t5->encoder.task_weights = task_weights(t5);
 			return &t5->encoder;
+		}
 	}
 	free_t5(&t5->encoder);
 	return NULL;

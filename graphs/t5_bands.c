@@ -1,19 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/t5_parts.h"
-#include "rt/devices_alone.h"
 #include "rt/ranks.h"
 
 #include <math.h>
-
-/* Of captions that are computed together, about; more by a device that does everything, since its products
- * reach their speed with more rows. */
-enum { BAND_TOKENS = 512, ALONE_TOKENS = 4096 };
-
-static int64_t band_tokens(const struct smalti_t5_encoding *e)
-{
-	const bool alone = smalti_devices_alone_place(e->task_group->session) != SMALTI_ANYWHERE;
-	return alone ? ALONE_TOKENS : BAND_TOKENS;
-}
 
 /* The captions in their order, cut into the fewest bands that hold their tokens, as evenly as can be: each
  * goes to the band in which its middle lies. One with padding has its own. */
@@ -25,7 +14,7 @@ static int cut_into_bands(struct smalti_t5_encoding *e, struct smalti_error *err
 		return -1;
 	for (int64_t i = 0; i < e->count; i++)
 		all += e->texts[i].count;
-	const int64_t most = band_tokens(e), bands = (all + most - 1) / most;
+	const int64_t most = e->t5->encoder.band_tokens, bands = (all + most - 1) / most;
 	int64_t last = -1;
 	for (int64_t i = 0; i < e->count; i++) {
 		const int64_t tokens = e->texts[i].count, padding = e->texts[i].padding;

@@ -41,7 +41,9 @@ struct smalti_text_encoder {
 	const struct smalti_text_encoder_functions *functions;
 	struct smalti_weights *weights;
 	int64_t width, vocabulary;
-	double token_flops; /* the arithmetic of all matrices for a token */
+	double token_flops;   /* the arithmetic of all matrices for a token */
+	int64_t band_tokens;  /* that a task takes, at most, but for those of one text */
+	int64_t task_weights; /* bytes of weights that a device's task reads, at most */
 };
 
 /* NULL is allowed. */

@@ -73,13 +73,36 @@ bool smalti_weights_is_transient(const struct smalti_weights *weights)
 	return weights->transient;
 }
 
-int64_t smalti_weights_file_bytes(const struct smalti_weights *weights)
+static int64_t file_bytes(const struct smalti_weight *weight)
+{
+	int64_t bytes = 0;
+	for (int i = 0; i < weight->source.parts; i++)
+		bytes += weight->source.part[i].bytes;
+	return bytes;
+}
+
+int64_t smalti_weight_device_bytes(const struct smalti_weight *weight)
+{
+	return weight->raw ? file_bytes(weight) : weight->forms.bytes[SMALTI_DEVICE_GPU];
+}
+
+/* Returns the sum over all weights that are no part of another. */
+static int64_t sum(const struct smalti_weights *weights, int64_t (*bytes_of)(const struct smalti_weight *))
 {
 	int64_t bytes = 0;
 	for (const struct smalti_weight *weight = weights->first; weight; weight = weight->next)
-		for (int i = 0; i < weight->source.parts && !weight->slice; i++)
-			bytes += weight->source.part[i].bytes;
+		bytes += weight->slice ? 0 : bytes_of(weight);
 	return bytes;
+}
+
+int64_t smalti_weights_file_bytes(const struct smalti_weights *weights)
+{
+	return sum(weights, file_bytes);
+}
+
+int64_t smalti_weights_device_bytes(const struct smalti_weights *weights)
+{
+	return sum(weights, smalti_weight_device_bytes);
 }
 
 /* Of the form that CPUs compute with. */

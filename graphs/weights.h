@@ -48,6 +48,10 @@ bool smalti_weights_is_transient(const struct smalti_weights *weights);
 int64_t smalti_weights_bytes(const struct smalti_weights *weights);
 /* Bytes of the tensors in the file. */
 int64_t smalti_weights_file_bytes(const struct smalti_weights *weights);
+/* Returns the bytes that all of them, or one, take on a device. @{ */
+int64_t smalti_weights_device_bytes(const struct smalti_weights *weights);
+int64_t smalti_weight_device_bytes(const struct smalti_weight *weight);
+/* @} */
 /* Before the first use of a weight: the matrices of smalti_weights_linear() are not packed but multiplied
  * with as the file has them, which is slower and takes no memory. Results differ by rounding. */
 void smalti_weights_leave_raw(struct smalti_weights *weights);

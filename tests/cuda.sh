@@ -99,8 +99,31 @@ for call in cudnn:1 graph:1 values:1; do
         fail "$call: $(cat "$work/log")"
 done
 
-# A call that fails ends the images that need it with its message, and no others.
+# An extraction computes less at a time where a device that does everything has less memory, with the same rows, and ends where
+# that does not hold one image.
 export SMALTI_STANDIN_DEVICES=1
+extraction=("$SMALTI" extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" --cuda 1 --cpus 1 --dtype f32)
+while read -r kind limit sizes; do
+    SMALTI_STANDIN_UNITS=132 "${extraction[@]}" "--$kind" --img-size 128 --range 0:2 --gpu-memory-limit "$limit" -o "$work/$kind-$limit" \
+        >"$work/log" 2>&1 || fail "extract --$kind, $limit: $(cat "$work/log")"
+    grep -q "^smalti extract: $sizes, by .* of CUDA 0\.0 (stand-in .*); shards of 1024 items$" "$work/log" ||
+        fail "extract --$kind, $limit: not $sizes: $(cat "$work/log")"
+    ! grep -q 'too large' "$work/log" || fail "extract --$kind, $limit: on a CPU: $(cat "$work/log")"
+    "$programs/store_worker" dump "$work/$kind-$limit" >"$work/rows"
+    [ -e "$work/rows-$kind" ] || cp "$work/rows" "$work/rows-$kind"
+    cmp "$work/rows" "$work/rows-$kind" || fail "extract --$kind, $limit: other rows"
+done <<'SIZES'
+t5 512M captions in packs of 4096 tokens
+t5 16M captions in packs of 512 tokens
+t5 2M captions in packs of 64 tokens
+vae 256M 8 images at a time
+vae 16M 1 image at a time
+SIZES
+SMALTI_STANDIN_UNITS=132 expect 1 'encoding an image of 128x128 needs ' "${extraction[@]}" --vae --img-size 128 --gpu-memory-limit 8M -o "$work/none"
+grep -q 'CUDA 0\.0 (stand-in .* bytes at least, but [0-9]* are free beside the weights: raise --gpu-memory-limit, or' "$work/err" ||
+    fail "not what there is: $(cat "$work/err")"
+
+# A call that fails ends the images that need it with its message, and no others.
 while read -r call words; do
     SMALTI_STANDIN_FAIL=$call expect 1 "$words" timeout 900 "$SMALTI" generate -p a --size 96x64 --steps 2 \
         -o "$work/failed.png" -q --cuda 1 --cpus 1 --reproducible

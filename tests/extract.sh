@@ -72,6 +72,38 @@ for directory in packed parts ranges shared; do
     "$rows" dump $directory | cmp - whole.txt || fail "$directory: other rows"
 done
 
+# A number of items that is decided once: by whoever of two that begin at once comes first, for those that go on with
+# more memory, who by themselves would have more.
+sizes() {
+    sed 's/.*"sizes":{"pack_tokens":0,"pack_pictures":\([0-9]*\),"shard_items":\([0-9]*\),"memory":[0-9]*,"memory_of":"main memory"}.*/\1 \2/' "$1"
+}
+decided=("$list" --vae --img-size 256 --shard-items auto --quiet --json)
+extract "${decided[@]}" --memory-limit 280M --shard 0/2 -o decided >one &
+extract "${decided[@]}" --memory-limit 280M --shard 1/2 -o decided >two
+wait $! || fail "the other process failed"
+read -r images items <<<"$(sizes one)"
+[[ $(sizes two) = "$images $items" && $images -eq $items && $items -lt 8 ]] ||
+    fail "not the same sizes: $(cat one two)"
+grep -q "	\"shard_items\":	$items\$" decided/extract.json || fail "not $items items: $(cat decided/extract.json)"
+extract "${decided[@]}" --retry-failed -o decided >two
+[ "$(sizes two)" = "8 $items" ] || fail "other memory, other shards: $(cat two)"
+for log in decided/runs/*; do
+    head -n 1 "$log" | grep -q "\"sizes\":{.*\"shard_items\":$items," || fail "a run's log: $(head -n 1 "$log")"
+done
+extract "${decided[@]}" -o undisturbed >two
+[ "$(sizes two)" = "8 8" ] || fail "shards of one pack: $(cat two)"
+"$rows" dump undisturbed | cmp - <("$rows" dump decided) || fail "decided: other rows"
+# As without it, in a directory that was begun so.
+expect 0 'shards of 1024 items' extract "$list" --img-size 256 --shard-items auto -o whole
+for number in -1 -2 auto2 AUTO '' 1.5 1e3 0x10 1073741825 99999999999999999999; do
+    refuse 2 "--shard-items: expected auto or a whole number from 0 to 1073741824, found '$number'" \
+        extract "$list" "--shard-items=$number" -o x
+done
+refuse 2 "exclude each other" extract "$list" --shard-items auto --shard-bytes 1M -o x
+refuse 1 'main memory: encoding an image of 2880x2880 needs ' extract "$list" --vae --img-size 2880 --memory-limit 300M -o x
+grep -q ' bytes at least, but [0-9]* are free beside the weights: raise --memory-limit, or ' err || fail "no remedy: $(cat err)"
+[ ! -e x ] || fail "a directory was made for nothing: $(files x)"
+
 # One kind of features; several captions.
 expect 0 '' extract "$list" --t5 -k prompt,sharegpt4v --dtype bf16 -o texts
 "$rows" dump texts >texts.txt

@@ -237,6 +237,10 @@ def interrupting(pipeline):
     made = smalti.extract(folder / "prompts.jsonl", data, session=pipeline.session, images=False, shard_items=1)
     check(made["done"] == made["items"] == 3, f"an extraction goes on: {made}")
     check([row.key for row in Features(str(data))] == ["0", "1", "2"], "its rows")
+    made = smalti.extract(folder / "prompts.jsonl", folder / "tour/decided", session=pipeline.session, images=False,
+                          shard_items="auto")
+    check(made["shard_items"] > 1 and made["pack_tokens"] == 2048 and made["pack_images"] == 0 and made["memory"] > 0 and
+          made["memory_of"] == "main memory", f"what is computed together: {made}")
 
 
 def closing(session):

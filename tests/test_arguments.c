@@ -53,7 +53,7 @@ static const struct wrong wrong_extract[] = {
     {EXTRACT(first), -1, "range of items"},
     {EXTRACT(end), -1, "range of items"},
     {EXTRACT(parts), -2, "shard of the items"},
-    {EXTRACT(shard_items), -1, "items of a shard"},
+    {EXTRACT(shard_items), -2, "items of a shard"},
     {EXTRACT(shard_items), INT64_MAX, "items of a shard"},
     {EXTRACT(shard_bytes), -1, "bytes of a shard"},
     {EXTRACT(model.precision), 7, "precision"},

@@ -74,17 +74,31 @@ static void little_memory(void)
 	test_close_devices(session);
 }
 
-/* A tile that no device has room for is the CPU's; without a CPU it is nobody's. */
+static const struct {
+	const char *cpus;
+	bool alone, keeps;
+	enum smalti_code code;
+	const char *word;
+} large[] = {{"0", false, false, SMALTI_ENODEV, "no worker"},
+	     {"1", false, true, SMALTI_OK, NULL},
+	     {"1", true, false, SMALTI_OK, NULL},
+	     {"1", true, true, SMALTI_ENOMEM,
+	      "'silu' of large needs 50331648 bytes in one task, but 8388608 of its memory are for "
+	      "one: raise"}};
+
+/* Leaves a tile that no device has room for to the CPU; without a CPU, or where devices work alone and the
+ * task group keeps to them, it is nobody's. */
 static void too_large(void)
 {
-	for (int cpus = 0; cpus <= 1; cpus++) {
+	for (int i = 0; i < COUNT(large); i++) {
 		const int64_t count = (int64_t)6 << 20;
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_session *session =
-		    test_open_devices("too large", cpus ? "1" : "0", 1, "32", NULL);
+		struct smalti_session *session = test_open_devices("too large", large[i].cpus, 1, "32", NULL);
 		if (!session)
 			return;
+		session->devices_alone = large[i].alone;
 		struct smalti_task_group *task_group = smalti_task_group_new(session, "large", 0, &error);
+		task_group->keeps_to_devices = large[i].keeps;
 		float *zeros = calloc((size_t)count, sizeof(*zeros));
 		struct smalti_tile *x =
 		    smalti_tile_upload(task_group, 1, count * (int64_t)sizeof(*zeros), zeros);
@@ -95,11 +109,11 @@ static void too_large(void)
 		CHECK(found.tasks == 1 && found.bytes == 2 * count * (int64_t)sizeof(*zeros) &&
 			  strcmp(found.name, "silu") == 0,
 		      "what was too large is told");
-		if (cpus)
+		if (large[i].code == SMALTI_OK)
 			SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "on the CPU");
 		else
-			FAILS(smalti_task_group_status(task_group, &error), &error, SMALTI_ENODEV, "nowhere",
-			      "no worker");
+			FAILS(smalti_task_group_status(task_group, &error), &error, large[i].code, "nowhere",
+			      large[i].word);
 		free(zeros);
 		smalti_tile_release(x);
 		smalti_tile_release(y);

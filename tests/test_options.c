@@ -10,7 +10,7 @@
 struct paint {
 	bool quiet, has_seed;
 	uint64_t seed;
-	int64_t steps, memory;
+	int64_t steps, memory, tiles;
 	double guidance;
 	struct smalti_size size;
 	const char *output;
@@ -18,6 +18,7 @@ struct paint {
 	int scheduler;
 };
 
+static const char *const tiles[] = {"auto", "all", NULL};
 static const char *const schedulers[] = {"dpm++", "euler", "ddim", NULL};
 
 static const struct smalti_option rows[] = {
@@ -37,6 +38,7 @@ static const struct smalti_option rows[] = {
      .maximum = 1000000000},
     {SMALTI_CHOICE(struct paint, scheduler), "scheduler-of-the-noise", 0, "NAME", "noise schedule",
      .choices = schedulers},
+    {SMALTI_INT64(struct paint, tiles), "tiles", 0, "N", "tiles", .maximum = 9, .choices = tiles},
     {SMALTI_BYTES(struct paint, memory), "memory", 'm', "BYTES", "limit", .maximum = INT64_MAX},
     {SMALTI_FLAG(struct paint, quiet), "quiet", 'q', NULL, "show no progress"},
 };
@@ -44,7 +46,7 @@ static const struct smalti_option_table table = {SMALTI_OPTION_TABLE(rows)};
 
 static const struct paint defaults = {.steps = 20, .guidance = 4.5, .size = {512, 512}, .output = "-"};
 
-enum { MOST = 12 };
+enum { MOST = 13 };
 
 struct line {
 	const char *words[MOST]; /* after the command's name; NULL-terminated */
@@ -71,7 +73,8 @@ static int parse(const struct line *line, struct paint *values, enum smalti_invo
 static void every_kind_is_stored(void)
 {
 	static const struct line line = {{"-pa", "--size=64x48", "tree", "--seed", "-1", "-qs7", "--prompt=b",
-					  "--guid=0.5", "--scheduler-of-the-noise=ddim", "-m", "2K"}};
+					  "--guid=0.5", "--scheduler-of-the-noise=ddim", "-m", "2K",
+					  "--tiles=all"}};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct paint values;
 	enum smalti_invocation request;
@@ -83,6 +86,7 @@ static void every_kind_is_stored(void)
 	CU_ASSERT_EQUAL(values.seed, UINT64_MAX);
 	CU_ASSERT_EQUAL(values.steps, 7);
 	CU_ASSERT_EQUAL(values.memory, 2048);
+	CU_ASSERT_EQUAL(values.tiles, -2);
 	CU_ASSERT_EQUAL(values.guidance, 0.5);
 	CU_ASSERT_TRUE(values.size.width == 64 && values.size.height == 48);
 	CU_ASSERT_EQUAL(values.scheduler, 2);
@@ -122,6 +126,8 @@ static void mistakes_are_named(void)
 	    {{{"--size=8x8"}}, {"--size: ", "from 16 to 1000000000", "'8x8'"}},
 	    {{{"-s0"}}, {"--steps: expected a whole number from 1 to 1000", "found '0'"}},
 	    {{{"--steps="}}, {"--steps", "found ''"}},
+	    {{{"--tiles=10"}}, {"--tiles: expected auto or a whole number from 0 to 9, found '10'"}},
+	    {{{"--tiles=-1"}}, {"--tiles: expected auto or a", "found '-1'"}},
 	    {{{"--steps"}}, {"--steps: expected N after it"}},
 	    {{{"-s"}}, {"--steps: expected N after it"}},
 	    {{{"--seed=1.5"}}, {"--seed", "'1.5'"}},
@@ -243,6 +249,8 @@ static void help_is_wrapped_and_complete(void)
 		     "(one of dpm++, euler, ddim; default\n"),
 	      text);
 	CHECK(strstr(text, "      --seed=N               seed of the noise\n"), text);
+	CHECK(strstr(text, "      --tiles=N              tiles (from 0 to 9, or auto, all; default 0)\n"),
+	      text);
 	CHECK(strstr(text, "\nExamples:\n  Paint a tree:\n    smalti paint --size=64x48 tree\n"), text);
 	CHECK(strstr(text, "  -h, --help                 show this help and exit\n"), text);
 	CHECK(strstr(text, "\nExit status:\n  0 success, "), text);

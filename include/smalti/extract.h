@@ -25,6 +25,12 @@ enum smalti_compression {
 	SMALTI_COMPRESS_ALWAYS
 };
 
+enum {
+	/** So many items that a shard is of a sensible size (docs/extract.md). Whoever makes the directory
+	 * decides, for all who go on in it. */
+	SMALTI_SHARD_ITEMS_AUTO = -1
+};
+
 /** What to extract, and how. Strings are the caller's until the end of smalti_extract(). */
 struct smalti_extract_options {
 	/** A list of items, a directory of images or tar files, or one or more tar files; "-" is the standard
@@ -47,7 +53,7 @@ struct smalti_extract_options {
 	enum smalti_compression compression;
 	int64_t first, end;  /**< items of the list; end 0: its end */
 	int64_t part, parts; /**< extract only part `part` of `parts` equal parts of these; parts 0: all */
-	int64_t shard_items; /**< items in a shard; 0: 1024, or by shard_bytes */
+	int64_t shard_items; /**< items in a shard; 0: 1024, or by shard_bytes; SMALTI_SHARD_ITEMS_AUTO */
 	int64_t shard_bytes; /**< approximate size of a shard, estimated from the first items; 0: not given */
 	int64_t lease_seconds; /**< time after which others may take over the work of an inactive process; 0:
 				  300 */
@@ -74,6 +80,13 @@ struct smalti_extract_progress {
 	int64_t captions, tokens, images;  /**< that this run has encoded */
 	int64_t read_bytes, written_bytes; /**< of images' files that this run has read, of shards that it has
 					      written */
+	/** What is computed together, and by which memory: zeros until that is known. @{ */
+	int64_t pack_tokens; /**< tokens of captions that are computed together, at most; 0: no captions */
+	int64_t pack_images; /**< images that are at work at a time, if they are square; 0: no images */
+	int64_t shard_items; /**< items in a shard */
+	int64_t memory;      /**< bytes that all of it may take, beside the weights */
+	char memory_of[64];  /**< whose they are: "main memory", or a device's name */
+	/** @} */
 	double listed;           /**< fraction of the list that was read, before anything else is done */
 	const char *waiting_for; /**< the process that works on what is left; NULL: not waiting */
 	const char *locked_by;   /**< the process that holds the lock on the directory; NULL: not waiting */

@@ -20,18 +20,20 @@ def extract(inputs: Union[Text, Sequence[Text]], output: Text, *, session: Sessi
             cleaning: Optional[str] = None, max_tokens: Optional[int] = None, image_size: Optional[int] = None,
             fit: Optional[str] = None, dtype: Optional[str] = None, compression: Optional[str] = None,
             first: Optional[int] = None, end: Optional[int] = None, part: Optional[int] = None,
-            parts: Optional[int] = None, shard_items: Optional[int] = None, shard_bytes: Optional[int] = None,
+            parts: Optional[int] = None, shard_items: Union[int, str, None] = None, shard_bytes: Optional[int] = None,
             retry_failed: Optional[bool] = None, append: Optional[bool] = None,
             progress: Optional[Callable[[Dict[str, Any]], None]] = None) -> Dict[str, Any]:
     """As `smalti extract` (docs/extract.md): the same call goes on where another ended, for whatever reason. `directory`
-    and the next five are of the model, the others the options of smalti/extract.h (`dtype` "f32", "f16" or "bf16"), where
-    None is the default. `progress` hears several times a second how far it is, as what is returned at the end: items,
-    done, made, failed, ... What it raises, and Ctrl-C, end the call; all that was complete is kept."""
+    and the next five are of the model, the others the options of smalti/extract.h (`dtype` "f32", "f16" or "bf16",
+    `shard_items` a number or "auto"), where None is the default. `progress` hears several times a second how far it is, as
+    what is returned at the end: items, done, made, failed, ... What it raises, and Ctrl-C, end the call; all that was
+    complete is kept."""
     model = Options("smalti_model_options", lib.smalti_model_defaults, directory=directory, precision=precision,
                     variant=variant, tokenizer=tokenizer, text_encoder=text_encoder, vae=vae)
     options = Options("smalti_extract_options", lib.smalti_extract_defaults, output=output, image_root=image_root, text=text,
                       images=images, cleaning=cleaning, max_tokens=max_tokens, image_size=image_size, fit=fit, type=dtype,
-                      compression=compression, first=first, end=end, part=part, parts=parts, shard_items=shard_items,
+                      compression=compression, first=first, end=end, part=part, parts=parts,
+                      shard_items=lib.SMALTI_SHARD_ITEMS_AUTO if shard_items == "auto" else shard_items,
                       shard_bytes=shard_bytes, retry_failed=retry_failed, append=append)
     listed = [inputs] if isinstance(inputs, (str, bytes, PathLike)) else list(inputs)
     if len(captions) > _CAPTIONS:

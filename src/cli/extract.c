@@ -8,7 +8,7 @@
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
-#include "extract/parts.h"
+#include "extract/window.h"
 
 #include <stdatomic.h>
 
@@ -27,10 +27,12 @@ struct smalti_extract_settings {
 /* What is under way takes some seconds; on a starved machine nobody waits for it, and SLURM for three
  * minutes. */
 enum { FINISH_SECONDS = 120 };
+enum { SIZES = 256 }; /* bytes of the line that says what is computed together */
 
 static const char *const image_sizes[] = {"128", "256", "512", "1024", "2048", "2880", NULL};
 static const char *const orientations[] = {"exif", "stored", NULL};
 static const char *const dtypes[] = {"f32", "f16", "bf16", NULL};
+static const char *const shard_items[] = {"auto", NULL}; /* SMALTI_SHARD_ITEMS_AUTO */
 static const char *const compressions[] = {"auto", "never", "always", NULL};
 
 static const int64_t image_side[] = {128, 256, 512, 1024, 2048, 2880};
@@ -77,8 +79,10 @@ static const struct smalti_option rows[] = {
      "output directory; an existing one is resumed"},
     {SMALTI_BYTES(TYPE, extract.shard_bytes), "shard-bytes", 0, "SIZE",
      "approximate size of a shard, instead of --shard-items", .minimum = 1, .maximum = INT64_MAX},
-    {SMALTI_INT64(TYPE, extract.shard_items), "shard-items", 0, "N", "items per shard; 0: 1024", .minimum = 0,
-     .maximum = 1 << 30},
+    {SMALTI_INT64(TYPE, extract.shard_items), "shard-items", 0, "N",
+     "items per shard; 0: 1024; auto: as many as make 1 GiB or less and keep several processes at work, "
+     "decided when DIR is created",
+     .minimum = 0, .maximum = 1 << 30, .choices = shard_items},
     {SMALTI_CHOICE(TYPE, extract.compression), "compress", 0, "WHEN",
      "whether to compress shards; auto: if that saves a fifth of their size", .choices = compressions},
     {SMALTI_FLAG(TYPE, extract.retry_failed), "retry-failed", 0, NULL, "retry items that failed before"},
@@ -224,10 +228,26 @@ static void describe(const struct smalti_extract_progress *progress, char detail
 		snprintf(detail, SMALTI_PROGRESS_DETAIL, "extracting");
 }
 
+/* Says what is computed together, and by which memory. */
+static void describe_sizes(const struct smalti_extract_progress *p, char text[SIZES])
+{
+	char memory[SMALTI_NUMBER];
+	text[0] = '\0';
+	if (p->pack_tokens)
+		smalti_append(text, SIZES, ", ", "captions in packs of %" PRId64 " tokens", p->pack_tokens);
+	if (p->pack_images)
+		smalti_append(text, SIZES, ", ", "%" PRId64 " image%s at a time", p->pack_images,
+			      smalti_plural(p->pack_images));
+	smalti_append(text, SIZES, ", ", "by %s of %s; shards of %" PRId64 " items",
+		      smalti_number_bytes((double)p->memory, memory), p->memory_of, p->shard_items);
+}
+
 static void show_notes(struct extract *e, const struct smalti_extract_progress *progress)
 {
-	const char *const notes[] = {progress->note, progress->unused};
-	for (int i = 0; i < 2; i++)
+	char sizes[SIZES];
+	describe_sizes(progress, sizes);
+	const char *const notes[] = {progress->note, progress->unused, sizes};
+	for (size_t i = 0; i < COUNT_OF(notes); i++)
 		if (notes[i] && !e->settings->quiet)
 			smalti_progress_print(&e->progress, "smalti extract: %s", notes[i]);
 }
@@ -280,6 +300,7 @@ static bool print_json(const struct extract *e, const struct smalti_extract_resu
 		cJSON_AddStringToObject(object, "stopped", smalti_signals_caught());
 	if (result->log.code)
 		smalti_json_add_text(object, "log_lost", result->log.message);
+	cJSON_AddItemToObject(object, "sizes", smalti_extract_sizes_json(p));
 	smalti_device_json(object, e->session);
 	smalti_json_line(object, &broken);
 	return !broken;

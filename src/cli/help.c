@@ -142,8 +142,9 @@ static void note_range(struct smalti_notes *notes, const struct smalti_option *r
 		note(notes, "from %g to %g", row->least, row->most);
 	else if (row->kind == SMALTI_OPTION_LIST)
 		note(notes, "may be repeated");
-	for (int i = 0; row->kind == SMALTI_OPTION_CHOICE && row->choices[i]; i++)
-		smalti_append(notes->text, sizeof(notes->text), ", ", i ? "%s" : "one of %s",
+	const char *first = row->kind == SMALTI_OPTION_INT64 ? "or " : "one of ";
+	for (int i = 0; row->choices && row->choices[i]; i++)
+		smalti_append(notes->text, sizeof(notes->text), ", ", "%s%s", i ? "" : first,
 			      row->choices[i]);
 }
 

@@ -53,17 +53,42 @@ static int append(struct smalti_string_list *list, const char *text, struct smal
 	return 0;
 }
 
+/* Returns the number of the choice that a text is; -1: of none. */
+static int find(const char *const *choices, const char *text)
+{
+	for (int i = 0; choices && choices[i]; i++)
+		if (strcmp(choices[i], text) == 0)
+			return i;
+	return -1;
+}
+
 static int choose(const char *const *choices, const char *text, int *value, struct smalti_error *error)
 {
 	char names[256] = "";
-	for (int i = 0; choices[i]; i++) {
-		if (strcmp(choices[i], text) == 0) {
-			*value = i;
-			return 0;
-		}
-		smalti_append(names, sizeof(names), ", ", "%s", choices[i]);
+	const int found = find(choices, text);
+	if (found >= 0) {
+		*value = found;
+		return 0;
 	}
+	for (int i = 0; choices[i]; i++)
+		smalti_append(names, sizeof(names), ", ", "%s", choices[i]);
 	return smalti_fail(error, SMALTI_EINVAL, "expected one of %s, found '%.99s'", names, text);
+}
+
+/* Reads a number, or what a word of the row's stands for. */
+static int parse_number(const struct smalti_option *row, const char *text, int64_t *number,
+			struct smalti_error *error)
+{
+	const int word = find(row->choices, text);
+	if (word >= 0) {
+		*number = -1 - word;
+		return 0;
+	}
+	if (!row->choices || smalti_parse_int64(text, row->minimum, row->maximum, number, NULL) == 0)
+		return smalti_parse_int64(text, row->minimum, row->maximum, number, error);
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "expected %s or a whole number from %" PRId64 " to %" PRId64 ", found '%.99s'",
+			   row->choices[0], row->minimum, row->maximum, text);
 }
 
 static int store(const struct smalti_option *row, const char *text, void *values, struct smalti_error *error)
@@ -79,7 +104,7 @@ static int store(const struct smalti_option *row, const char *text, void *values
 		*(bool *)to = true;
 		break;
 	case SMALTI_OPTION_INT64:
-		return smalti_parse_int64(text, row->minimum, row->maximum, to, error);
+		return parse_number(row, text, to, error);
 	case SMALTI_OPTION_SEED:
 		return smalti_parse_seed(text, to, error);
 	case SMALTI_OPTION_DOUBLE:

@@ -45,7 +45,7 @@ struct smalti_option {
 	const char *alias;          /* another long name; NULL: none */
 	int64_t minimum, maximum;   /* INT64, BYTES, SIZE (of each side): both included */
 	double least, most;         /* DOUBLE: both included */
-	const char *const *choices; /* CHOICE: NULL-terminated; the value is the index */
+	const char *const *choices; /* NULL-terminated; CHOICE has the index, INT64 -1 - index */
 	bool has_given;             /* SMALTI_GIVEN was used */
 	size_t given;               /* offset of a bool set when the option is given */
 };

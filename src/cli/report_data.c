@@ -105,15 +105,22 @@ static void put_value(FILE *page, const char *key, const cJSON *object)
 	smalti_page_member(page, key, smalti_text_of(cJSON_GetObjectItemCaseSensitive(object, key)));
 }
 
+/* Puts an object as a text that people read. */
+static void put_object(FILE *page, const char *key, const cJSON *object)
+{
+	SCOPED(free) char *text = cJSON_Print(cJSON_GetObjectItemCaseSensitive(object, key));
+	smalti_page_member(page, key, text ? text : "");
+}
+
 static void put_run(FILE *page, const struct smalti_run *run, int64_t most)
 {
-	SCOPED(free) char *options = cJSON_Print(cJSON_GetObjectItemCaseSensitive(run->head, "options"));
 	fputc('{', page);
 	put_value(page, "host", run->head);
 	put_value(page, "program", run->head);
 	put_value(page, "policy", run->head);
 	smalti_page_member(page, "end", smalti_text_of(run->end));
-	smalti_page_member(page, "options", options ? options : "");
+	put_object(page, "options", run->head);
+	put_object(page, "sizes", run->head);
 	fputs("\"workers\":[", page);
 	const cJSON *worker = NULL;
 	cJSON_ArrayForEach (worker, cJSON_GetObjectItemCaseSensitive(run->head, "workers")) {

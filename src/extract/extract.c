@@ -2,7 +2,7 @@
 #include "smalti/extract.h"
 #include "base/clock.h"
 #include "extract/jobs.h"
-#include "extract/parts.h"
+#include "extract/shard_items.h"
 #include "extract/window.h"
 #include "rt/session.h"
 
@@ -277,6 +277,29 @@ static void resolve_range(struct run *run)
 		run->within = smalti_range_part(&run->within, o->part, o->parts);
 }
 
+static int open_store(struct run *run, const struct smalti_store_options *store, struct smalti_error *error)
+{
+	const struct smalti_extract_options *o = &run->parts.options;
+	run->shard_items = smalti_shard_items(&run->parts, &run->within, run->jobs.images, error);
+	if (run->shard_items < 0)
+		return -1;
+	run->store = smalti_store_open(o->output, store, error);
+	if (run->store && o->shard_items == SMALTI_SHARD_ITEMS_AUTO)
+		run->shard_items = smalti_shard_items_recorded(o->output, error);
+	return run->store && run->shard_items > 0 ? 0 : -1;
+}
+
+static void tell_sizes(struct run *run)
+{
+	struct smalti_extract_progress *progress = &run->progress;
+	const struct smalti_extract_parts *parts = &run->parts;
+	progress->pack_tokens = parts->pack_tokens;
+	progress->pack_images = run->jobs.images;
+	progress->shard_items = run->shard_items;
+	progress->memory = smalti_max(parts->room.all, 0);
+	smalti_extract_room_name(parts->session, &parts->room, progress->memory_of);
+}
+
 static int open_run(struct run *run, struct smalti_error *error)
 {
 	const struct smalti_extract_options *o = &run->parts.options;
@@ -296,22 +319,19 @@ static int open_run(struct run *run, struct smalti_error *error)
 	run->progress.passed_over = smalti_dataset_info(run->parts.dataset)->passed_over;
 	run->progress.unused = run->parts.unused.code ? run->parts.unused.message : NULL;
 	resolve_range(run);
-	run->shard_items = smalti_shard_items(&run->parts, &run->within, error);
-	if (run->shard_items < 0)
+	if (smalti_extract_jobs_open(&run->jobs, &run->parts, on_done, report, run, error) < 0 ||
+	    open_store(run, &store, error) < 0)
 		return -1;
-	run->store = smalti_store_open(o->output, &store, error);
-	if (!run->store)
-		return -1;
+	tell_sizes(run);
 	if (o->images)
 		run->fetcher = smalti_fetcher_open(&images, &run->reads, error);
 	if (o->images && !run->fetcher)
 		return -1;
 	run->writer =
 	    smalti_row_writer_open(run->store, &run->parts.schema, o->compression, &run->writes, error);
-	if (!run->writer ||
-	    smalti_extract_jobs_open(&run->jobs, &run->parts, on_done, report, run, error) < 0)
+	if (!run->writer)
 		return -1;
-	smalti_run_record_open(&run->record, &run->parts);
+	smalti_run_record_open(&run->record, &run->parts, &run->progress);
 	return 0;
 }
 

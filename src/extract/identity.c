@@ -84,7 +84,7 @@ cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const c
 bool smalti_extract_accepts(void *options, const char *key)
 {
 	const struct smalti_extract_options *o = options;
-	return strcmp(key, "isa") == 0 && o->allow_mixed_isa;
+	return strcmp(key, "shard_items") == 0 || (strcmp(key, "isa") == 0 && o->allow_mixed_isa);
 }
 
 const struct smalti_identity_remedy smalti_extract_remedies[] = {

@@ -28,10 +28,26 @@ static int make_plan(const struct smalti_extract_jobs *jobs, int64_t memory, str
 		     struct smalti_error *error)
 {
 	const struct smalti_vae *vae = jobs->parts->vae;
-	struct smalti_vae_budget budget = smalti_vae_no_budget(jobs->parts->session->workers);
+	struct smalti_vae_budget budget = smalti_vae_no_budget(jobs->parts->room.workers);
 	budget.memory = memory;
 	return smalti_vae_net_plan(vae->net[SMALTI_VAE_ENCODE], bin->height, bin->width,
 				   choose_rows(vae, bin), &budget, &bin->plan, error);
+}
+
+/* Says what the least plan, which is the bin's, takes too much of. */
+static int refuse(const struct smalti_extract_jobs *jobs, const struct smalti_bin_plan *bin,
+		  struct smalti_error *error)
+{
+	const struct smalti_extract_parts *parts = jobs->parts;
+	const int64_t factor = smalti_vae_factor(&parts->vae->config);
+	char memory[SMALTI_WORKER_NAME];
+	smalti_extract_room_name(parts->session, &parts->room, memory);
+	return smalti_fail(
+	    error, SMALTI_ENOMEM,
+	    "%s: encoding an image of %" PRId64 "x%" PRId64 " needs %" PRId64 " bytes at least, but %" PRId64
+	    " are free beside the weights: raise --%smemory-limit, or take a smaller --img-size",
+	    memory, bin->width * factor, bin->height * factor, bin->plan.memory,
+	    smalti_max(parts->room.each, 0), parts->room.place ? "gpu-" : "");
 }
 
 /* The fastest way if many images can take it at a time, else one that leaves room for a second image,
@@ -41,15 +57,18 @@ static int plan_bin(const struct smalti_extract_jobs *jobs, struct smalti_bin_pl
 {
 	enum { MANY = 8 };
 	struct smalti_error refused = SMALTI_NO_ERROR;
+	const int64_t memory = jobs->parts->room.each;
 	if (make_plan(jobs, INT64_MAX, bin, error) < 0)
 		return -1;
-	if (bin->plan.memory <= jobs->memory / MANY)
+	if (bin->plan.memory <= memory / MANY)
 		return 0;
 	smalti_vae_plan_free(&bin->plan);
-	if (make_plan(jobs, jobs->memory / 2, bin, &refused) == 0)
+	if (make_plan(jobs, memory / 2, bin, &refused) == 0)
 		return 0;
 	smalti_vae_plan_free(&bin->plan);
-	return make_plan(jobs, jobs->memory, bin, error);
+	if (make_plan(jobs, memory, bin, &refused) == 0)
+		return 0;
+	return bin->plan.storage ? refuse(jobs, bin, error) : smalti_pass(error, &refused);
 }
 
 static const struct smalti_vae_plan *find_plan(struct smalti_extract_jobs *jobs, int64_t height,
@@ -71,6 +90,20 @@ static const struct smalti_vae_plan *find_plan(struct smalti_extract_jobs *jobs,
 	}
 	jobs->plan_count++;
 	return &bin->plan;
+}
+
+int smalti_extract_jobs_count_images(struct smalti_extract_jobs *jobs, struct smalti_error *error)
+{
+	const struct smalti_extract_parts *parts = jobs->parts;
+	const int64_t factor = smalti_vae_factor(&parts->vae->config);
+	struct smalti_bin bin;
+	if (smalti_bins_nearest(parts->options.image_size, SMALTI_BINS_TRAINING, 1, 1, &bin, error) < 0)
+		return -1;
+	const struct smalti_vae_plan *plan = find_plan(jobs, bin.height / factor, bin.width / factor, error);
+	if (plan)
+		jobs->images =
+		    smalti_max(1, smalti_min(parts->room.all / plan->memory, jobs->queue.max_jobs));
+	return plan ? 0 : -1;
 }
 
 /* On a worker, one call at a time. */

@@ -44,7 +44,7 @@ static int64_t cut_pack(const struct smalti_extract_jobs *jobs, const struct sma
 	int64_t taken = 0;
 	for (*tokens = 0; taken < count; taken++) {
 		const int64_t more = list[taken].text->tokens;
-		if (taken && *tokens + more > jobs->pack_tokens)
+		if (taken && *tokens + more > jobs->parts->pack_tokens)
 			break;
 		*tokens += more;
 	}

@@ -8,37 +8,17 @@
  * used a moment ago. */
 enum { JOBS_EACH = 4 };
 
-/* Captions that share a reading of the weights: more would hardly be faster, and take memory. */
-enum { PACK_TOKENS_MAX = 2048, PACK_TOKENS_MIN = 512 };
-
-/* Two packs in half of the memory. */
-static int64_t choose_pack(const struct smalti_extract_parts *parts, int64_t memory)
-{
-	int64_t tokens = smalti_window_tokens(parts);
-	if (tokens > PACK_TOKENS_MAX)
-		tokens = PACK_TOKENS_MAX;
-	while (parts->text.model && tokens > PACK_TOKENS_MIN &&
-	       parts->text.model->functions->working_bytes(parts->text.model, tokens) > memory / 4)
-		tokens /= 2;
-	return tokens;
-}
-
 int smalti_extract_jobs_open(struct smalti_extract_jobs *jobs, const struct smalti_extract_parts *parts,
 			     void (*done)(void *user, struct smalti_window *window),
 			     void (*on_progress)(void *user), void *user, struct smalti_error *error)
 {
-	const int64_t memory = smalti_extract_memory(parts);
-	*jobs = (struct smalti_extract_jobs){.parts = parts,
-					     .done = done,
-					     .user = user,
-					     .memory = memory,
-					     .pack_tokens = choose_pack(parts, memory)};
+	*jobs = (struct smalti_extract_jobs){.parts = parts, .done = done, .user = user};
 	if (smalti_queue_open(&jobs->queue, parts->session, JOBS_EACH * (int64_t)parts->session->workers,
 			      error) < 0)
 		return -1;
 	jobs->queue.progress = on_progress;
 	jobs->queue.user = user;
-	return 0;
+	return parts->vae ? smalti_extract_jobs_count_images(jobs, error) : 0;
 }
 
 int smalti_extract_jobs_wait(struct smalti_extract_jobs *jobs, struct smalti_error *error)
@@ -91,7 +71,7 @@ struct smalti_extract_job *smalti_extract_job_open(struct smalti_extract_jobs *j
 						   void (*finish)(struct smalti_extract_job *job),
 						   struct smalti_error *error)
 {
-	smalti_queue_admit(&jobs->queue, bytes, jobs->memory);
+	smalti_queue_admit(&jobs->queue, bytes, jobs->parts->room.all);
 	struct smalti_extract_job *job = smalti_calloc(1, sizeof(*job), error);
 	if (!job)
 		return NULL;
@@ -104,6 +84,7 @@ struct smalti_extract_job *smalti_extract_job_open(struct smalti_extract_jobs *j
 		free(job);
 		return NULL;
 	}
+	job->job.task_group->keeps_to_devices = true;
 	smalti_task_group_needs(job->job.task_group, jobs->parts->weights);
 	window->jobs++;
 	return job;

@@ -11,9 +11,8 @@ struct smalti_extract_jobs {
 	const struct smalti_extract_parts *parts;
 	struct smalti_queue queue;
 	void (*done)(void *user, struct smalti_window *window);
-	void *user; /* of `done` */
-	int64_t memory;
-	int64_t pack_tokens;
+	void *user;     /* of `done` */
+	int64_t images; /* at work at a time, if they are square; 0: there are none */
 	struct smalti_bin_plan *plans;
 	int plan_count;
 	struct smalti_run_sample work; /* what of it is theirs: captions to pixels, computing, seconds */
@@ -26,7 +25,8 @@ struct smalti_bin_plan {
 	struct smalti_vae_plan plan;
 };
 
-/* `done` is called with windows whose rows are complete, on the calling thread of the functions below;
+/* -1 also where one image, as the bins have them, takes more memory than there is.
+ * `done` is called with windows whose rows are complete, on the calling thread of the functions below;
  * `on_progress` some ten times a second while one of them waits. Close them in any case. */
 int smalti_extract_jobs_open(struct smalti_extract_jobs *jobs, const struct smalti_extract_parts *parts,
 			     void (*done)(void *user, struct smalti_window *window),
@@ -68,6 +68,8 @@ int smalti_extract_jobs_begin_texts(struct smalti_extract_jobs *jobs, struct sma
 				    struct smalti_error *error);
 int smalti_extract_jobs_begin_images(struct smalti_extract_jobs *jobs, struct smalti_window *window,
 				     struct smalti_error *error);
+/* Finds out how many images are at work at a time, which plans a square one. */
+int smalti_extract_jobs_count_images(struct smalti_extract_jobs *jobs, struct smalti_error *error);
 /* Values, which were computed with operands of `compute`, in the shards' type, for free(); NULL with an
  * error, also (ECORRUPT) for what is not finite there. */
 void *smalti_extract_job_keep(const struct smalti_extract_jobs *jobs, int64_t count, const float *values,

@@ -9,4 +9,6 @@ libcore_la_SOURCES += \
 	src/extract/parts.c src/extract/parts.h \
 	src/extract/row_writer.c \
 	src/extract/run_record.c \
+	src/extract/shard_items.c src/extract/shard_items.h \
+	src/extract/sizes.c src/extract/sizes.h \
 	src/extract/window.c src/extract/window.h

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "extract/parts.h"
+#include "extract/shard_items.h"
 #include "jobs/bins.h"
 
-enum { TOKENS_MAX = 1 << 16, SHARD_ITEMS_MAX = 1 << 30, INPUTS_MAX = 1 << 20 };
+enum { TOKENS_MAX = 1 << 16, INPUTS_MAX = 1 << 20 };
 
 void smalti_extract_defaults(struct smalti_extract_options *options)
 {
@@ -55,7 +55,8 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 	    {"compression", o->compression, SMALTI_COMPRESS_ALWAYS},
 	    {"precision", o->model.precision, SMALTI_PRECISION_TF32},
 	    {"tokens of a caption", o->max_tokens, TOKENS_MAX},
-	    {"items of a shard", o->shard_items, SHARD_ITEMS_MAX},
+	    {"items of a shard", o->shard_items == SMALTI_SHARD_ITEMS_AUTO ? 0 : o->shard_items,
+	     SMALTI_SHARD_ITEMS_MAX},
 	    {"bytes of a shard", o->shard_bytes, INT64_MAX},
 	    {"limit of reading", o->read_limit, INT64_MAX},
 	    {"limit of writing", o->write_limit, INT64_MAX},

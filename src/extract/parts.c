@@ -92,7 +92,8 @@ static void fit_into_memory(struct smalti_extract_parts *parts)
 		parts->text.model->functions->stream(parts->text.model);
 }
 
-int64_t smalti_extract_memory(const struct smalti_extract_parts *parts)
+/* Returns the bytes of main memory that may be held beside the weights and the program. */
+static int64_t main_memory(const struct smalti_extract_parts *parts)
 {
 	int64_t left = parts->session->memory - SMALTI_PROGRAM_BYTES;
 	if (parts->text.model)
@@ -102,6 +103,18 @@ int64_t smalti_extract_memory(const struct smalti_extract_parts *parts)
 	if (parts->vae)
 		left -= smalti_weights_bytes(parts->vae->net[SMALTI_VAE_ENCODE]->weights);
 	return left;
+}
+
+static void choose_sizes(struct smalti_extract_parts *parts)
+{
+	const struct smalti_text_encoder *text = parts->text.model;
+	int64_t weights = text ? smalti_weights_device_bytes(text->weights) : 0;
+	if (parts->vae)
+		weights += smalti_weights_device_bytes(parts->vae->net[SMALTI_VAE_ENCODE]->weights);
+	parts->room = smalti_extract_room_of(parts->session, main_memory(parts), weights);
+	parts->pack_tokens = text ? smalti_extract_pack_tokens(text, &parts->room) : 0;
+	const int64_t device_pack = parts->room.devices ? parts->pack_tokens : 0;
+	parts->window_tokens = text ? smalti_extract_window_tokens(text, device_pack) : INT64_MAX;
 }
 
 struct listing {
@@ -202,6 +215,7 @@ int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_
 	    (options->images && open_vae(parts, vae_digest, error) < 0) || look_for_unused(parts, error) < 0)
 		return -1;
 	fit_into_memory(parts);
+	choose_sizes(parts);
 	if (open_dataset(parts, on_progress, user, error) < 0)
 		return -1;
 	describe(parts);

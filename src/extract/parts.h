@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "dataset/dataset.h"
+#include "extract/sizes.h"
 #include "jobs/prompt_encoder.h"
 #include "jobs/unused.h"
 #include "jobs/vae.h"
@@ -18,10 +19,13 @@ struct smalti_extract_parts {
 	struct smalti_task_group *weights; /* of the tasks that make the text encoder's */
 	struct smalti_prompt_encoder text; /* without t5: no text is asked for */
 	struct smalti_vae *vae;            /* NULL: no images are */
-	struct smalti_error unused;        /* says which tensors are not used, if any: no failure */
-	cJSON *identity;                   /* what has to be the same for a resume */
-	cJSON *before;    /* its "list" of before items were added to it; NULL: it has none */
-	char *provenance; /* that, as it is kept in shards */
+	struct smalti_extract_room room;   /* for what is computed */
+	int64_t pack_tokens;               /* of captions that are computed together; 0: no text is */
+	int64_t window_tokens;
+	struct smalti_error unused; /* says which tensors are not used, if any: no failure */
+	cJSON *identity;            /* what has to be the same for a resume */
+	cJSON *before;              /* its "list" of before items were added to it; NULL: it has none */
+	char *provenance;           /* that, as it is kept in shards */
 	struct smalti_shard_schema schema;
 };
 
@@ -34,9 +38,6 @@ int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_
 			      const struct smalti_extract_options *options,
 			      smalti_extract_callback *on_progress, void *user, struct smalti_error *error);
 void smalti_extract_parts_close(struct smalti_extract_parts *parts);
-
-/* Bytes that may be held beside the weights and the program. */
-int64_t smalti_extract_memory(const struct smalti_extract_parts *parts);
 
 /* Of enum smalti_fitting, ended by NULL. */
 extern const char *const smalti_fittings[];

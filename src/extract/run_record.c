@@ -3,7 +3,24 @@
 #include "rt/device_use.h"
 #include "rt/session.h"
 
-static struct smalti_run_log *open_log(struct smalti_run_record *record)
+cJSON *smalti_extract_sizes_json(const struct smalti_extract_progress *progress)
+{
+	const struct {
+		const char *key;
+		int64_t value;
+	} numbers[] = {{"pack_tokens", progress->pack_tokens},
+		       {"pack_pictures", progress->pack_images},
+		       {"shard_items", progress->shard_items},
+		       {"memory", progress->memory}};
+	cJSON *sizes = cJSON_CreateObject();
+	for (size_t i = 0; i < COUNT_OF(numbers); i++)
+		cJSON_AddNumberToObject(sizes, numbers[i].key, (double)numbers[i].value);
+	smalti_json_add_text(sizes, "memory_of", progress->memory_of);
+	return sizes;
+}
+
+static struct smalti_run_log *open_log(struct smalti_run_record *record,
+				       const struct smalti_extract_progress *progress)
 {
 	const int count = record->workers;
 	SCOPED(free) char(*text)[SMALTI_WORKER_NAME] = smalti_calloc(count, sizeof(*text), &record->lost);
@@ -14,14 +31,18 @@ static struct smalti_run_log *open_log(struct smalti_run_record *record)
 		names[i] = text[i];
 	}
 	if (text && names) {
-		const struct smalti_run_head head = {
-		    .workers = names, .worker_count = count, .options = record->parts->identity};
+		SCOPED(cJSON_Delete) cJSON *sizes = smalti_extract_sizes_json(progress);
+		const struct smalti_run_head head = {.workers = names,
+						     .worker_count = count,
+						     .options = record->parts->identity,
+						     .sizes = sizes};
 		log = smalti_run_log_open(record->parts->options.output, &head, &record->lost);
 	}
 	return log;
 }
 
-void smalti_run_record_open(struct smalti_run_record *record, const struct smalti_extract_parts *parts)
+void smalti_run_record_open(struct smalti_run_record *record, const struct smalti_extract_parts *parts,
+			    const struct smalti_extract_progress *progress)
 {
 	const int workers = parts->session->workers;
 	*record = (struct smalti_run_record){.parts = parts, .workers = workers};
@@ -29,7 +50,7 @@ void smalti_run_record_open(struct smalti_run_record *record, const struct smalt
 	record->busy_before = smalti_calloc(workers, sizeof(double), &record->lost);
 	if (!record->busy || !record->busy_before)
 		return;
-	record->log = open_log(record);
+	record->log = open_log(record, progress);
 	for (int i = 0; i < workers; i++)
 		record->busy_before[i] = smalti_session_busy(parts->session, i);
 }

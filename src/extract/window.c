@@ -44,13 +44,11 @@ static void close_item(struct smalti_extract_item *item)
 
 enum {
 	ITEMS_MAX = 512,
-	TOKENS_MIN = 1024,
-	TOKENS_MAX = 8192,
 	FILE_BYTES_MAX = 64 << 20,   /* of images, as they are stored */
 	LATENT_BYTES_MAX = 64 << 20, /* of images, encoded */
-	LAST_IMAGES = 16,            /* a window in the end has as many, or TOKENS_MIN */
-	SHARD_ITEMS = 1024,
-	SHARD_ITEMS_MAX = 1 << 20
+	/* What a window in the end has of one or the other. */
+	LAST_IMAGES = 16,
+	LAST_TOKENS = 1024
 };
 
 /* A window that is being read, and what it holds so far. */
@@ -59,12 +57,11 @@ struct reading {
 	struct smalti_fetcher *fetcher; /* NULL: images are left out */
 	struct smalti_window *window;
 	struct smalti_shard *old;
-	int64_t tokens, most_tokens, file_bytes, latent_bytes, images;
+	int64_t tokens, file_bytes, latent_bytes, images;
 	int64_t enough; /* items, of a window near the end of the run */
 };
 
-/* Images count as squares: that is about the area of every bin. */
-static int64_t latent_bytes(const struct smalti_extract_parts *parts)
+int64_t smalti_window_latent_bytes(const struct smalti_extract_parts *parts)
 {
 	const struct smalti_shard_schema *schema = &parts->schema;
 	if (!parts->vae)
@@ -73,21 +70,12 @@ static int64_t latent_bytes(const struct smalti_extract_parts *parts)
 	return 2 * schema->latent_channels * side * side * smalti_dtype_bytes(schema->dtype);
 }
 
-int64_t smalti_window_tokens(const struct smalti_extract_parts *parts)
-{
-	const double flops = 2e13;
-	if (!parts->text.model)
-		return TOKENS_MAX;
-	const double tokens = flops / parts->text.model->token_flops;
-	return tokens > TOKENS_MAX ? TOKENS_MAX : tokens < TOKENS_MIN ? TOKENS_MIN : (int64_t)tokens;
-}
-
 static bool is_full(const struct reading *load)
 {
 	if (load->window->count >= load->enough &&
-	    (load->tokens >= TOKENS_MIN || load->images >= LAST_IMAGES))
+	    (load->tokens >= LAST_TOKENS || load->images >= LAST_IMAGES))
 		return true;
-	return load->window->count == ITEMS_MAX || load->tokens >= load->most_tokens ||
+	return load->window->count == ITEMS_MAX || load->tokens >= load->parts->window_tokens ||
 	       load->file_bytes >= FILE_BYTES_MAX || load->latent_bytes >= LATENT_BYTES_MAX;
 }
 
@@ -167,7 +155,7 @@ static int read_parts(struct reading *reading, const struct smalti_record *recor
 	if (!item->path)
 		return fail_missing(item, record, "picture", "the list names no image", "", error);
 	reading->file_bytes += file_bytes(item);
-	reading->latent_bytes += latent_bytes(parts);
+	reading->latent_bytes += smalti_window_latent_bytes(parts);
 	reading->images++;
 	smalti_fetcher_add(reading->fetcher, item);
 	return 0;
@@ -241,11 +229,8 @@ struct smalti_window *smalti_window_read(const struct smalti_extract_parts *part
 	window->items = smalti_calloc(left < ITEMS_MAX ? left : ITEMS_MAX, sizeof(*window->items), error);
 	if (old)
 		window->old = smalti_format(error, "%s", old);
-	struct reading reading = {.parts = parts,
-				  .fetcher = fetcher,
-				  .window = window,
-				  .most_tokens = smalti_window_tokens(parts),
-				  .enough = ends ? left / 2 : left};
+	struct reading reading = {
+	    .parts = parts, .fetcher = fetcher, .window = window, .enough = ends ? left / 2 : left};
 	if (window->items && (window->old || !old) && read_items(&reading, left, error) == 0) {
 		window->last = window->count == left;
 		return window;
@@ -275,34 +260,4 @@ void smalti_window_free(struct smalti_window *window)
 	free(window->items);
 	free(window->old);
 	free(window);
-}
-
-/* Of the rows of a window without images. */
-static double row_bytes(const struct smalti_extract_parts *parts, const struct smalti_window *window)
-{
-	const struct smalti_shard_schema *schema = &parts->schema;
-	int64_t tokens = 0;
-	for (int64_t i = 0; i < window->count; i++)
-		for (int k = 0; k < SMALTI_FEATURES_CAPTIONS_MAX; k++)
-			tokens += window->items[i].row.texts[k].tokens;
-	const int64_t bytes = tokens * schema->text_width * smalti_dtype_bytes(schema->dtype);
-	return (double)bytes / (double)window->count + (double)latent_bytes(parts);
-}
-
-int64_t smalti_shard_items(const struct smalti_extract_parts *parts, const struct smalti_range *within,
-			   struct smalti_error *error)
-{
-	const struct smalti_extract_options *o = &parts->options;
-	if (o->shard_items || !o->shard_bytes || within->first == within->end)
-		return o->shard_items ? o->shard_items : SHARD_ITEMS;
-	if (smalti_dataset_seek(parts->dataset, within->first, error) < 0)
-		return -1;
-	struct smalti_window *window =
-	    smalti_window_read(parts, NULL, within, false, within->first, NULL, error);
-	if (!window)
-		return -1;
-	const double bytes = row_bytes(parts, window);
-	smalti_window_free(window);
-	const double items = (double)o->shard_bytes / (bytes > 1 ? bytes : 1);
-	return items < 1 ? 1 : items > SHARD_ITEMS_MAX ? SHARD_ITEMS_MAX : (int64_t)items;
 }

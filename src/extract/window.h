@@ -59,13 +59,9 @@ int64_t smalti_fetcher_depth(struct smalti_fetcher *fetcher);
 /* Drops what was not begun. After it the items may go. NULL is fine. */
 void smalti_fetcher_close(struct smalti_fetcher *fetcher);
 
-/* The most tokens that a window has, but for its last caption: those of some seconds of work, a minute on a
- * small machine with a large model, so that one that is to stop does so soon. */
-int64_t smalti_window_tokens(const struct smalti_extract_parts *parts);
-
 /* Neighbouring items of one shard that are computed together and written together: enough that captions of
- * like lengths and images of like shapes meet, few enough to be held in memory. Where windows end depends
- * on the list alone, and no row depends on it. */
+ * like lengths and images of like shapes meet, few enough to be held in memory. No row depends on where
+ * windows end. */
 struct smalti_window {
 	struct smalti_range range; /* of the shard */
 	int64_t first, count;
@@ -91,11 +87,9 @@ struct smalti_window *smalti_window_empty(const struct smalti_range *range, int6
 					  struct smalti_error *error);
 void smalti_window_free(
     struct smalti_window *window); /* after the fetcher has been waited for; NULL is fine */
-
-/* Items in a shard: as the options say, or as many as make about so many bytes, judged by the first of
- * `within`. -1 with an error. */
-int64_t smalti_shard_items(const struct smalti_extract_parts *parts, const struct smalti_range *within,
-			   struct smalti_error *error);
+/* Returns the bytes of an image's features, as if it were a square: that is about the area of every bin. 0
+ * without images. */
+int64_t smalti_window_latent_bytes(const struct smalti_extract_parts *parts);
 
 /* What a run measures of itself, into the log that `smalti report` draws. All zeros, it records nothing. */
 struct smalti_run_record {
@@ -107,7 +101,10 @@ struct smalti_run_record {
 	struct smalti_run_sample last;
 };
 
-void smalti_run_record_open(struct smalti_run_record *record, const struct smalti_extract_parts *parts);
+void smalti_run_record_open(struct smalti_run_record *record, const struct smalti_extract_parts *parts,
+			    const struct smalti_extract_progress *progress);
+/* Returns what is computed together, and by which memory, as an object. */
+cJSON *smalti_extract_sizes_json(const struct smalti_extract_progress *progress);
 /* Where the run is; `busy` is filled in. */
 void smalti_run_record_add(struct smalti_run_record *record, struct smalti_run_sample sample);
 /* The captions and images of a window that is complete. */

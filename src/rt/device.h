@@ -82,11 +82,13 @@ enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enu
 void smalti_device_begin_step(struct smalti_device *device);
 /* Bytes that one operation should keep to in a slot whose size it may choose. */
 int64_t smalti_device_room(const struct smalti_device *device);
-/* Bytes that the tiles of a task may take on a device with this memory, on which other tasks' tiles are as
- * well, and whose scratch takes twice that at most. */
-int64_t smalti_device_task_bytes(unsigned memory_node);
-/* What a device with this memory has for tiles. */
-int64_t smalti_device_tile_bytes(unsigned memory_node);
+/* What a device's memory is for, in bytes. */
+struct smalti_device_shares {
+	int64_t workspace, tiles;
+	int64_t task; /* for the tiles of one, beside which are others'; its scratch takes twice that */
+};
+struct smalti_device_shares smalti_device_shares_of(int64_t total);
+struct smalti_device_shares smalti_device_shares(unsigned memory_node);
 
 /* y [rows / stride, width / stride, out] = x [rows + 2 (stride 2: + 1), width, in] ∗ w [out, 3, 3, in], all
  * of `dtype`. x has the rows above (but for stride 2) and below; columns beyond it are zeros. Only if the

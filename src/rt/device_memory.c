@@ -6,22 +6,17 @@
 
 static const int64_t enough = INT64_C(4) << 30;
 
-/* Of a memory of so many bytes: half of it, or an eighth of a large one. */
-static int64_t share_of(int64_t total)
+/* The workspace is half of the memory, or an eighth of a large one. */
+struct smalti_device_shares smalti_device_shares_of(int64_t total)
 {
-	return smalti_min(total / 2, smalti_max(enough, total / 8));
+	const int64_t workspace = smalti_min(total / 2, smalti_max(enough, total / 8)),
+		      tiles = total - workspace;
+	return (struct smalti_device_shares){workspace, tiles, smalti_min(workspace, tiles) / 2};
 }
 
-int64_t smalti_device_task_bytes(unsigned memory_node)
+struct smalti_device_shares smalti_device_shares(unsigned memory_node)
 {
-	const int64_t total = (int64_t)starpu_memory_get_total(memory_node), share = share_of(total);
-	return smalti_min(share, total - share) / 2;
-}
-
-int64_t smalti_device_tile_bytes(unsigned memory_node)
-{
-	const int64_t total = (int64_t)starpu_memory_get_total(memory_node);
-	return total - share_of(total);
+	return smalti_device_shares_of((int64_t)starpu_memory_get_total(memory_node));
 }
 
 int64_t smalti_device_room(const struct smalti_device *device)
@@ -31,7 +26,7 @@ int64_t smalti_device_room(const struct smalti_device *device)
 
 void smalti_device_memory_open(struct smalti_device *device)
 {
-	device->share = share_of((int64_t)starpu_memory_get_total(device->memory_node));
+	device->share = smalti_device_shares(device->memory_node).workspace;
 	starpu_memory_allocate(device->memory_node, (size_t)device->share, STARPU_MEMORY_OVERFLOW);
 }
 

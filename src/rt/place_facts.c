@@ -61,7 +61,7 @@ int64_t smalti_place_facts_memory(const struct smalti_session *session, int plac
 {
 	const unsigned node = smalti_places_node(session->places, place);
 	return node == STARPU_MAIN_RAM ? session->memory - SMALTI_PROGRAM_BYTES
-				       : smalti_device_tile_bytes(node);
+				       : smalti_device_shares(node).tiles;
 }
 
 /* StarPU counts in MB/s and µs. */

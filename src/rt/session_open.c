@@ -359,9 +359,10 @@ static int64_t least_task_bytes(const struct smalti_session *session)
 {
 	int64_t least = INT64_MAX;
 	for (int worker = 0; worker < session->workers; worker++)
-		if (session->devices[worker])
-			least = smalti_min(
-			    least, smalti_device_task_bytes(starpu_worker_get_memory_node((unsigned)worker)));
+		if (session->devices[worker]) {
+			const unsigned node = starpu_worker_get_memory_node((unsigned)worker);
+			least = smalti_min(least, smalti_device_shares(node).task);
+		}
 	return least;
 }
 

@@ -318,9 +318,10 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 	message->task_group = task_group;
 	message->flops = task->flops;
 	int status = attach(task, r, error);
+	if (status == 0)
+		status = smalti_task_check_size(task, error);
 	if (status == 0) {
 		bring(task_group, r, task, place);
-		smalti_task_count_size(task_group->session, task);
 		smalti_places_restrict(task_group->session, place, task);
 		smalti_devices_alone_restrict(task_group->session, task);
 		smalti_lost_prepare(&task_group->session->lost, task);

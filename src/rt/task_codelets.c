@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/device_use.h"
+#include "rt/devices_alone.h"
 #include "rt/session.h"
 #include "rt/task.h"
 #include "rt/task_message.h"
@@ -54,19 +55,45 @@ static int64_t bytes_of(const struct starpu_task *task)
 
 bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node)
 {
-	return bytes_of(task) <= smalti_device_task_bytes(memory_node);
+	return bytes_of(task) <= smalti_device_shares(memory_node).task;
 }
 
-void smalti_task_count_size(const struct smalti_session *session, const struct starpu_task *task)
+static int refuse(const struct starpu_task *task, int worker, int64_t bytes, int64_t most,
+		  struct smalti_error *error)
 {
-	if (!session->meters || task->where == STARPU_CPU)
-		return;
+	const struct smalti_message *message = task->cl_arg;
+	char device[SMALTI_WORKER_NAME];
+	smalti_session_worker_name(worker, device);
+	return smalti_fail(error, SMALTI_ENOMEM,
+			   "%s: '%s' of %s needs %" PRId64 " bytes in one task, but %" PRId64
+			   " of its memory are for one: raise --gpu-memory-limit, make what is computed "
+			   "smaller, or leave the device out",
+			   device, task->name, message->task_group->name, bytes, most);
+}
+
+int smalti_task_check_size(const struct starpu_task *task, struct smalti_error *error)
+{
+	const struct smalti_message *message = task->cl_arg;
+	const struct smalti_session *session = message->task_group->session;
 	const int64_t bytes = bytes_of(task);
-	for (int worker = 0; worker < session->workers; worker++)
-		if (session->devices[worker] &&
-		    bytes <= smalti_device_task_bytes(starpu_worker_get_memory_node((unsigned)worker)))
-			return;
+	int64_t most = -1;
+	int roomiest = 0;
+	if (task->where == STARPU_CPU || bytes <= session->task_bytes)
+		return 0;
+	for (int worker = 0; worker < session->workers; worker++) {
+		const unsigned node = starpu_worker_get_memory_node((unsigned)worker);
+		const int64_t room = session->devices[worker] ? smalti_device_shares(node).task : -1;
+		if (room <= most)
+			continue;
+		most = room;
+		roomiest = worker;
+	}
+	if (bytes <= most)
+		return 0;
 	smalti_meters_too_large(session->meters, task->name, bytes);
+	return message->task_group->keeps_to_devices && smalti_devices_alone(session)
+		   ? refuse(task, roomiest, bytes, most, error)
+		   : 0;
 }
 
 static int can_execute(unsigned worker, struct starpu_task *task, unsigned implementation)

@@ -45,7 +45,8 @@ struct smalti_task_group_source {
 	struct smalti_task_group_source *next;
 };
 
-/* Of a task group only these may be set by others, before its first task: `grain` and `compares`. */
+/* Of a task group only these may be set by others, before its first task: `grain`, `compares` and
+ * `keeps_to_devices`. */
 struct smalti_task_group {
 	struct smalti_session *session;
 	int64_t number; /* of its session's, from 1 on; rt/lost.h finds it by that */
@@ -61,6 +62,7 @@ struct smalti_task_group {
 	/* Whether the seconds of tasks that take 0.1 ms or more are compared with what StarPU's performance
 	 * models predict, once these know them. */
 	bool compares;
+	bool keeps_to_devices;              /* what is too large for devices that work alone fails */
 	enum smalti_grain grain;            /* how much becomes one task, where rt/task.h fuses */
 	struct smalti_recording *recording; /* of rt/task.c; NULL: each operation is a task */
 	struct smalti_moves moves;          /* of its tasks; the inserting thread's until it is sealed */

@@ -75,8 +75,9 @@ double smalti_task_predicted(const struct smalti_task_group *task_group);
 /* Whether a device with this memory has room for the tiles of a task that knows them: StarPU would ask for
  * ever for memory that is not there. */
 bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node);
-/* Counts a task that devices could run, if none has room for it. */
-void smalti_task_count_size(const struct smalti_session *session, const struct starpu_task *task);
+/* Counts a task that devices could run, if none has room for it: 0, or -1 with SMALTI_ENOMEM if its task
+ * group keeps to devices, and CPUs do nothing that these can. */
+int smalti_task_check_size(const struct starpu_task *task, struct smalti_error *error);
 
 struct smalti_codelet;
 struct starpu_codelet;

@@ -78,6 +78,22 @@ int64_t smalti_shard_chunk(const struct smalti_shard_schema *schema, int array)
 	return entry_bytes < bytes ? bytes / entry_bytes : 1;
 }
 
+int64_t smalti_shard_row_memory(const struct smalti_shard_schema *schema,
+				const struct smalti_features_row *row)
+{
+	int64_t bytes = (int64_t)strlen(row->key) + 1;
+	for (int array = 0; array < SMALTI_SHARD_ARRAYS; array++) {
+		const struct smalti_shard_kind *kind = smalti_shard_array_kind(array);
+		const int caption = smalti_shard_array_caption(array);
+		const int64_t tokens =
+		    caption >= 0 && kind->axis == SMALTI_PER_TOKEN ? row->texts[caption].tokens : 0;
+		const int64_t entries = kind->axis == SMALTI_PER_ROW ? 1 : tokens;
+		if (kind->unit != SMALTI_UNIT_VALUE && smalti_shard_has(schema, array))
+			bytes += entries * smalti_shard_entry_bytes(schema, array);
+	}
+	return bytes;
+}
+
 void smalti_shard_caption_path(const char *caption, char path[SMALTI_SHARD_PATH])
 {
 	size_t at = (size_t)snprintf(path, SMALTI_SHARD_PATH, "/text/");

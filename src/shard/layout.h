@@ -64,6 +64,9 @@ int64_t smalti_shard_entry_bytes(const struct smalti_shard_schema *schema, int a
 /* Entries in a chunk of values: all chunks but the last are full, and fewer entries are in one piece. 0: as
  * all else, in one piece always. */
 int64_t smalti_shard_chunk(const struct smalti_shard_schema *schema, int array);
+/* Returns the bytes that a row has in memory until its shard is written: all but its values and failures. */
+int64_t smalti_shard_row_memory(const struct smalti_shard_schema *schema,
+				const struct smalti_features_row *row);
 
 enum { SMALTI_SHARD_CAPTION_BYTES = 255, SMALTI_SHARD_PATH = 3 * SMALTI_SHARD_CAPTION_BYTES + 32 };
 /* Its path in HDF5; '/' and '%' and a leading '.' of captions become %2F, %25 and %2E. */

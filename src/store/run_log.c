@@ -101,6 +101,8 @@ static void write_head(struct smalti_run_log *log, const struct smalti_run_head 
 		cJSON_AddItemToArray(workers, cJSON_CreateString(head->workers[i]));
 	if (head->options)
 		cJSON_AddItemToObject(object, "options", cJSON_Duplicate(head->options, true));
+	if (head->sizes)
+		cJSON_AddItemToObject(object, "sizes", cJSON_Duplicate(head->sizes, true));
 	write_line(log, object);
 }
 

@@ -7,7 +7,7 @@
  * report`:
  *
  *   {"run":1,"program":"smalti 0.1.0","host":..,"pid":..,"began":SECONDS SINCE 1970,"policy":..,
- *    "workers":[NAME..],"options":{..}}
+ *    "workers":[NAME..],"options":{..},"sizes":{..}}
  *   {"t":SECONDS SINCE IT BEGAN,"resident":BYTES,<the fields of a sample>,"busy":[SECONDS PER WORKER]} ...
  *   {"t":..,"lengths":[[TOKENS,CAPTIONS]..],"bins":[[HEIGHT,WIDTH,IMAGES]..]} now and then; the last counts
  *   {"t":..,"devices":[{"name":..,..}]}, where there are any, what they did (rt/device_use.h)
@@ -22,6 +22,7 @@ struct smalti_run_head {
 	const char *const *workers; /* their names */
 	int worker_count;
 	const cJSON *options; /* NULL: none */
+	const cJSON *sizes;   /* what is computed together; NULL: none */
 	double interval; /* seconds between samples at first; 0: 1. A long run's become rarer, so that a day
 			    is a few thousand lines */
 };
