@@ -107,9 +107,11 @@ hopper_kernels = \
 	src/kernels/device/hopper_parts.h
 EXTRA_DIST += $(device_kernels) $(hopper_kernels)
 CLEANFILES += src/kernels/device/opencl.cl src/kernels/device/cuda.fatbin src/kernels/device/hopper.fatbin
+# Drivers keep what they have compiled by its text, in which each compiler leaves other white space.
 src/kernels/device/opencl.cl: $(device_kernels) $(device_headers)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(CC) -E -P -x c -undef -nostdinc -DSMALTI_OPENCL -I$(top_srcdir)/src \
-		-I$(top_srcdir) $(srcdir)/src/kernels/device/program.cl >$@.part && mv $@.part $@
+		-I$(top_srcdir) $(srcdir)/src/kernels/device/program.cl >$@.loose && \
+		sed 's/[[:space:]][[:space:]]*/ /g; s/^ //; s/ $$//; /^$$/d' $@.loose >$@.part && rm $@.loose && mv $@.part $@
 src/kernels/device/cuda.fatbin: $(device_kernels) $(device_headers)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(NVCC) -x cu -fatbin $(CUDA_FLAGS) -I$(top_srcdir)/src \
 		-I$(top_srcdir) -o $@.part $(srcdir)/src/kernels/device/program.cl && mv $@.part $@
