@@ -31,7 +31,7 @@ libcpu_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx2
 libcpu_avx2_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_KERNELS) -mavx2 -mfma -mf16c
 libcpu_avx512_la_SOURCES = $(cpu_kernels)
 libcpu_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512
-libcpu_avx512_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_WIDE_KERNELS) $(avx512_flags)
+libcpu_avx512_la_CFLAGS = $(plain_cflags) $(avx512_flags)
 cpu_bf16_kernels = $(cpu_kernels) \
 	src/kernels/cpu/attention_bf16.c \
 	src/kernels/cpu/dense_bf16.c \
@@ -39,11 +39,11 @@ cpu_bf16_kernels = $(cpu_kernels) \
 	src/kernels/cpu/tiles.h
 libcpu_avx512_bf16_la_SOURCES = $(cpu_bf16_kernels)
 libcpu_avx512_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512_bf16
-libcpu_avx512_bf16_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_WIDE_KERNELS) $(avx512_flags) -mavx512bf16
+libcpu_avx512_bf16_la_CFLAGS = $(plain_cflags) $(avx512_flags) -mavx512bf16
 libcpu_amx_la_SOURCES = $(cpu_bf16_kernels)
 libcpu_amx_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=amx
 amx_flags = $(avx512_flags) -mavx512bf16 -mamx-tile -mamx-bf16
-libcpu_amx_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_WIDE_KERNELS) $(amx_flags)
+libcpu_amx_la_CFLAGS = $(plain_cflags) $(amx_flags)
 libcore_la_LIBADD += libcpu_avx2.la libcpu_avx512.la libcpu_avx512_bf16.la libcpu_amx.la
 endif
 
