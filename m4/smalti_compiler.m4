@@ -28,8 +28,7 @@ AC_DEFUN([AX_SMALTI_SANITIZERS], [
     [AS_HELP_STRING([--enable-sanitizers], [build with AddressSanitizer and UBSan])])
   AS_IF([test "x$enable_sanitizers" = xyes],
     [SMALTI_SANITIZE="-fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-     SMALTI_KERNELS="-fno-sanitize=undefined"
-     SMALTI_WIDE_KERNELS="-fno-sanitize=all"])
+     SMALTI_KERNELS="-fno-sanitize=undefined"])
   AC_SUBST([SMALTI_SANITIZE])
 ])
 
@@ -48,7 +47,6 @@ AC_DEFUN([AX_SMALTI_FUZZERS], [
     SMALTI_KERNELS="-fno-sanitize=all" # no fuzzer is for them
   ])
   AC_SUBST([SMALTI_KERNELS])
-  AC_SUBST([SMALTI_WIDE_KERNELS])
   AC_SUBST([LIB_FUZZING_ENGINE], [-fsanitize=fuzzer])
   AM_CONDITIONAL([FUZZERS], [test "x$enable_fuzzers" = xyes])
 ])

@@ -74,7 +74,7 @@ done
 # does without them.
 SMALTI_STANDIN_UNITS=2 "$programs/test_attend_tile" >"$work/log" 2>&1 || fail "test_attend_tile: $(cat "$work/log")"
 ! grep -q skipped "$work/log" || fail "test_attend_tile: $(cat "$work/log")"
-for test in 'attend_tile:tiles of keys' 'devices:operations on devices'; do
+for test in 'attend_tile:tiles of keys' 'devices:operations on devices: convolutions and attention'; do
     SMALTI_STANDIN_MAJOR=8 SMALTI_TEST=${test#*:} "$programs/test_${test%%:*}" >"$work/log" 2>&1 || fail "8.0, $test: $(cat "$work/log")"
 done
 SMALTI_STANDIN_DEVICES=4 STARPU_SUBALLOCATOR=0 SMALTI_TEST='weights come once' "$programs/test_transfers" >"$work/log" 2>&1 ||
@@ -95,7 +95,7 @@ unset SMALTI_TEST
 # Without cuDNN, whose graphs compute convolutions and attention otherwise, and where it refuses a plan that it made, or
 # computes by it what is wrong.
 for call in cudnn:1 graph:1 values:1; do
-    SMALTI_STANDIN_FAIL=$call SMALTI_TEST='operations on devices' "$programs/test_devices" >"$work/log" 2>&1 ||
+    SMALTI_STANDIN_FAIL=$call SMALTI_TEST='operations on devices: convolutions and attention' "$programs/test_devices" >"$work/log" 2>&1 ||
         fail "$call: $(cat "$work/log")"
 done
 

@@ -39,10 +39,23 @@ struct trials {
 	struct smalti_session *session;
 	enum smalti_dtype precision;
 	int count;
+	bool (*wanted)(enum smalti_op_number op);
 	bool
 	    smallest; /* of each operation its smallest case alone, of this cost: where a run takes minutes */
 	double least[SMALTI_OPS];
 };
+
+/* What a device has other ways for: cuDNN's, or kernels of its generation. */
+static bool has_other_ways(enum smalti_op_number op)
+{
+	return op == SMALTI_OP_conv || op == SMALTI_OP_attention || op == SMALTI_OP_attention_lse ||
+	       op == SMALTI_OP_attend_heads;
+}
+
+static bool has_one_way(enum smalti_op_number op)
+{
+	return !has_other_ways(op);
+}
 
 static double cost(const struct smalti_bench_case *c)
 {
@@ -344,7 +357,7 @@ static int try_case(void *user, const struct smalti_bench_case *c)
 	struct trials *trials = user;
 	const struct smalti_op *op = &smalti_ops[c->op];
 	struct smalti_bench_buffer buffers[SMALTI_MAX_BUFFERS];
-	if (!smalti_op_device(op) || op->flops(c->arguments) > most_flops ||
+	if (!smalti_op_device(op) || !trials->wanted(c->op) || op->flops(c->arguments) > most_flops ||
 	    op->bytes(c->arguments) > most_bytes || (trials->smallest && cost(c) > trials->least[c->op]))
 		return 0;
 	smalti_bench_buffers(c, buffers);
@@ -358,10 +371,11 @@ static int try_case(void *user, const struct smalti_bench_case *c)
 }
 
 /* Devices alone: whatever has a form for them runs there. */
-static void operations(void)
+static void try_operations(bool (*wanted)(enum smalti_op_number op))
 {
 	static const enum smalti_dtype precisions[] = {SMALTI_F32, SMALTI_BF16, SMALTI_F16};
-	struct trials trials = {.session = test_open_devices("operations", "0", 1, NULL, NULL)};
+	struct trials trials = {.session = test_open_devices("operations", "0", 1, NULL, NULL),
+				.wanted = wanted};
 	if (!trials.session)
 		return;
 	trials.smallest = getenv("SMALTI_TEST_SMALLEST") != NULL;
@@ -377,6 +391,16 @@ static void operations(void)
 	test_close_devices(trials.session);
 }
 
+static void convolutions_and_attention(void)
+{
+	try_operations(has_other_ways);
+}
+
+static void others(void)
+{
+	try_operations(has_one_way);
+}
+
 static void too_few(void)
 {
 	struct smalti_session_options options = {.cpus = 1};
@@ -390,7 +414,8 @@ static void too_few(void)
 }
 
 static const struct test tests[] = {
-    {"operations on devices", operations},
+    {"operations on devices: convolutions and attention", convolutions_and_attention},
+    {"operations on devices: others", others},
     {"too few", too_few},
 };
 

@@ -8,6 +8,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cache=${XDG_CACHE_HOME:-${HOME:?HOME is not set}/.cache}/smalti
 me=scripts/$(basename "$0")
 cores=$(nproc)
+# What runs configure runs libtool, too, for every file that is compiled: the system's shell is often quicker than bash.
+export CONFIG_SHELL=/bin/sh
 
 # What one build compiled, others of the same source take, whatever folder and StarPU they have, where there is ccache.
 use_ccache() {

@@ -31,7 +31,7 @@ libcpu_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx2
 libcpu_avx2_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_KERNELS) -mavx2 -mfma -mf16c
 libcpu_avx512_la_SOURCES = $(cpu_kernels)
 libcpu_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512
-libcpu_avx512_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_WIDE_KERNELS) $(avx512_flags)
+libcpu_avx512_la_CFLAGS = $(plain_cflags) $(avx512_flags)
 cpu_bf16_kernels = $(cpu_kernels) \
 	src/kernels/cpu/attention_bf16.c \
 	src/kernels/cpu/dense_bf16.c \
@@ -39,11 +39,11 @@ cpu_bf16_kernels = $(cpu_kernels) \
 	src/kernels/cpu/tiles.h
 libcpu_avx512_bf16_la_SOURCES = $(cpu_bf16_kernels)
 libcpu_avx512_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512_bf16
-libcpu_avx512_bf16_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_WIDE_KERNELS) $(avx512_flags) -mavx512bf16
+libcpu_avx512_bf16_la_CFLAGS = $(plain_cflags) $(avx512_flags) -mavx512bf16
 libcpu_amx_la_SOURCES = $(cpu_bf16_kernels)
 libcpu_amx_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=amx
 amx_flags = $(avx512_flags) -mavx512bf16 -mamx-tile -mamx-bf16
-libcpu_amx_la_CFLAGS = $(AM_CFLAGS) $(SMALTI_WIDE_KERNELS) $(amx_flags)
+libcpu_amx_la_CFLAGS = $(plain_cflags) $(amx_flags)
 libcore_la_LIBADD += libcpu_avx2.la libcpu_avx512.la libcpu_avx512_bf16.la libcpu_amx.la
 endif
 
@@ -107,9 +107,11 @@ hopper_kernels = \
 	src/kernels/device/hopper_parts.h
 EXTRA_DIST += $(device_kernels) $(hopper_kernels)
 CLEANFILES += src/kernels/device/opencl.cl src/kernels/device/cuda.fatbin src/kernels/device/hopper.fatbin
+# Drivers keep what they have compiled by its text, in which each compiler leaves other white space.
 src/kernels/device/opencl.cl: $(device_kernels) $(device_headers)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(CC) -E -P -x c -undef -nostdinc -DSMALTI_OPENCL -I$(top_srcdir)/src \
-		-I$(top_srcdir) $(srcdir)/src/kernels/device/program.cl >$@.part && mv $@.part $@
+		-I$(top_srcdir) $(srcdir)/src/kernels/device/program.cl >$@.loose && \
+		sed 's/[[:space:]][[:space:]]*/ /g; s/^ //; s/ $$//; /^$$/d' $@.loose >$@.part && rm $@.loose && mv $@.part $@
 src/kernels/device/cuda.fatbin: $(device_kernels) $(device_headers)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(NVCC) -x cu -fatbin $(CUDA_FLAGS) -I$(top_srcdir)/src \
 		-I$(top_srcdir) -o $@.part $(srcdir)/src/kernels/device/program.cl && mv $@.part $@

@@ -3,28 +3,28 @@
 
 #include "base/base.h"
 
-#include <starpu_thread.h>
+#include <pthread.h>
 
 /* Mutexes and conditions of threads that wait for tasks, or may lose the processor to others while they hold
  * one: the system's, and where a machine is simulated those of StarPU's threads, which share one of the
- * system's. */
+ * system's. StarPU's header, which each build has another of, is not needed for them. */
 struct smalti_mutex {
-	starpu_pthread_mutex_t mutex;
+	union {
+		pthread_mutex_t system;
+		void *simulated;
+	};
 };
 struct smalti_condition {
-	starpu_pthread_cond_t condition;
+	union {
+		pthread_cond_t system;
+		void *simulated;
+	};
 };
 
 void smalti_mutex_open(struct smalti_mutex *mutex);
 void smalti_mutex_close(struct smalti_mutex *mutex);
-static inline void smalti_mutex_lock(struct smalti_mutex *mutex)
-{
-	starpu_pthread_mutex_lock(&mutex->mutex);
-}
-static inline void smalti_mutex_unlock(struct smalti_mutex *mutex)
-{
-	starpu_pthread_mutex_unlock(&mutex->mutex);
-}
+void smalti_mutex_lock(struct smalti_mutex *mutex);
+void smalti_mutex_unlock(struct smalti_mutex *mutex);
 
 /* Holds the mutex to the end of the scope. */
 #define HOLD(mutex)                                                                                          \
