@@ -24,10 +24,6 @@ struct smalti_denoiser_functions {
 	 */
 	int64_t (*working_bytes)(const struct smalti_denoiser *denoiser, int64_t tokens, int64_t band_tokens,
 				 int branches, const struct smalti_strategy *strategy);
-	/* The arithmetic of a forward for `count` prompts of that many tokens. */
-	double (*flops)(const struct smalti_denoiser *denoiser, int64_t tokens, const int64_t *prompt_tokens,
-			int count);
-
 	/* The same model of so many layers, with weights of the checkpoint. */
 	struct smalti_denoiser *(*sketch)(const struct smalti_denoiser *denoiser,
 					  struct smalti_task_group *task_group,

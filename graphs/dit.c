@@ -15,27 +15,6 @@ static int64_t working_bytes(const struct smalti_denoiser *denoiser, int64_t tok
 	return branches * tokens * (4 + kept) * row + 2 * branches * band * 8 * row;
 }
 
-static double flops_of(const struct smalti_denoiser *denoiser, int64_t tokens, const int64_t *prompt_tokens,
-		       int count)
-{
-	const struct smalti_dit *dit = (const struct smalti_dit *)denoiser;
-	const struct smalti_transformer_config *c = &dit->config;
-	const double n = (double)tokens, width = (double)c->width, blocks = (double)c->layers;
-	const double patch = (double)(c->patch_size * c->patch_size);
-	const double self = 8 * n * width * width + 4 * n * n * width;
-	const double mlp = 16 * n * width * width;
-	const double edges[2] = {2 * n * patch * (double)c->in_channels * width,
-				 2 * n * patch * (double)c->out_channels * width};
-	/* the first self-attention is common to all */
-	double flops = edges[0] + self;
-	for (int k = 0; k < count; k++) {
-		const double keys = (double)prompt_tokens[k];
-		const double cross = keys > 1 ? 4 * n * width * (width + keys) : n * width;
-		flops += (blocks - 1) * self + blocks * (cross + mlp) + edges[1];
-	}
-	return flops;
-}
-
 static void free_dit(struct smalti_denoiser *denoiser)
 {
 	struct smalti_dit *dit = (struct smalti_dit *)denoiser;
@@ -51,7 +30,6 @@ static const struct smalti_denoiser_functions functions = {
     .free = free_dit,
     .cross_cache_bytes = smalti_dit_cross_cache_bytes,
     .working_bytes = working_bytes,
-    .flops = flops_of,
     .sketch = smalti_dit_sketch,
     .cross_cache = smalti_dit_cross_cache,
     .release_cross_cache = smalti_dit_release_cross_cache,

@@ -3,7 +3,9 @@
  * Every single allocation fails in turn, from the opening of a model to the last row of an image: the caller
  * is told so, and nothing crashes or is left behind (the sanitizers say). */
 #include "embedded.h"
+#include "graphs/denoising_count.h"
 #include "harness.h"
+#include "jobs/model.h"
 #include "smalti/generate.h"
 
 #include <stdatomic.h>
@@ -139,6 +141,48 @@ static void every_allocation_of_a_image(void)
 	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
 }
 
-static const struct test tests[] = {{"every allocation of an image", every_allocation_of_a_image}};
+/* The loads of a strategy, as one of four places would bear them. */
+static int count_loads(const struct smalti_model *model, const struct smalti_strategy *strategy,
+		       struct smalti_error *error)
+{
+	struct smalti_load loads[4];
+	const struct smalti_denoising denoising = {.denoiser = model->denoiser,
+						   .tokens = 64,
+						   .columns = 8,
+						   .band_tokens = 16,
+						   .prompt_tokens = {1, 5},
+						   .branches = 2};
+	return smalti_denoising_loads(&denoising, strategy, true, COUNT(loads), loads, error);
+}
+
+static void every_allocation_of_a_count(void)
+{
+	static const char *const names[] = {"patch2", "tensor2", "pipeline2", "displaced2"};
+	enum { SHARE = 150 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	atomic_store(&failing, 0);
+	struct smalti_session *session = smalti_session_open(NULL, &error);
+	struct smalti_model *model = embedded_open(session);
+	for (int i = 0; i < COUNT(names); i++) {
+		struct smalti_strategy strategy;
+		SUCCEEDS(smalti_strategy_read(&strategy, names[i], NULL, 4, &error), &error, names[i]);
+		atomic_store(&calls, 0);
+		SUCCEEDS(count_loads(model, &strategy, &error), &error, names[i]);
+		const int count = atomic_load(&calls);
+		for (int number = 1; number <= count; number += number < SHARE ? 1 : count / SHARE + 1) {
+			atomic_store(&calls, 0);
+			atomic_store(&failing, number);
+			FAILS(count_loads(model, &strategy, &error), &error, SMALTI_ENOMEM, names[i],
+			      "this allocation was to fail");
+			atomic_store(&failing, 0);
+			error = (struct smalti_error)SMALTI_NO_ERROR;
+		}
+		smalti_strategy_free(&strategy);
+	}
+	embedded_close(session, model);
+}
+
+static const struct test tests[] = {{"every allocation of an image", every_allocation_of_a_image},
+				    {"every allocation of a count", every_allocation_of_a_count}};
 
 TEST_MAIN("allocations", tests)

@@ -2,6 +2,7 @@
  *
  * What a model opens at once, and what only when somebody asks for it. */
 #include "base/file.h"
+#include "graphs/denoising_count.h"
 #include "harness.h"
 #include "jobs/model.h"
 #include "stage.h"
@@ -112,7 +113,16 @@ static void estimate_forward(const struct smalti_model *model, int64_t height, i
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "forward", 0, &error);
 	struct smalti_tokens cut;
 	const int64_t n = height / 2 * (width / 2), row = 16 * (int64_t)sizeof(float);
+	const struct smalti_denoising denoising = {.denoiser = model->denoiser,
+						   .tokens = n,
+						   .columns = width / 2,
+						   .band_tokens = n,
+						   .prompt_tokens = {tokens[0], tokens[1]},
+						   .branches = captions};
+	struct smalti_load load;
 	SUCCEEDS(smalti_tokens_cut(&cut, &smalti_strategy_none, n, width / 2, 50, &error), &error, "cut");
+	SUCCEEDS(smalti_denoising_loads(&denoising, &smalti_strategy_none, false, 1, &load, &error), &error,
+		 "loads");
 	struct smalti_conditions *conditions = model->denoiser->functions->conditions(
 	    model->denoiser, made, &cut, &timestep, 1, height, width, 8);
 	struct smalti_cross_cache *caption[2] = {caption_of(model, made, tokens[0]),
@@ -123,7 +133,7 @@ static void estimate_forward(const struct smalti_model *model, int64_t height, i
 			      .bytes = smalti_partition_rows(&cut.partition, b) * row);
 	model->denoiser->functions->forward(model->denoiser, task_group, conditions, 0, 1, &x, caption,
 					    captions, v);
-	near(task_group, model->denoiser->functions->flops(model->denoiser, n, tokens, captions), "forward");
+	near(task_group, load.flops, "forward");
 	smalti_grid_release(&x);
 	for (int k = 0; k < captions; k++)
 		smalti_grid_release(&v[k]);

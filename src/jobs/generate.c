@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
+#include "graphs/denoising_count.h"
 #include "graphs/diffusion.h"
 #include "jobs/account.h"
 #include "jobs/batch.h"
@@ -7,6 +8,7 @@
 #include "jobs/interpolator.h"
 #include "jobs/model.h"
 #include "jobs/plan.h"
+#include "jobs/plan_strategy.h"
 #include "jobs/precision.h"
 #include "jobs/queue.h"
 #include "jobs/vae.h"
@@ -234,18 +236,19 @@ static int caption_tokens(const struct smalti_image_job *work, int64_t tokens[2]
 	return captions;
 }
 
-/* The arithmetic of a work, once its texts are known. */
-static double estimate(const struct smalti_image_job *work)
+/* Counts the arithmetic of a work, once its texts are known. */
+static int estimate(struct smalti_image_job *work, struct smalti_error *error)
 {
-	const struct smalti_model *model = work->batch->model;
 	const struct smalti_plan *plan = work->plan;
-	const int64_t patch = model->denoiser->patch_size;
-	int64_t tokens[2];
-	const int captions = caption_tokens(work, tokens);
-	const double step = model->denoiser->functions->flops(
-	    model->denoiser, plan->latent_height / patch * (plan->latent_width / patch), tokens, captions);
+	struct smalti_denoising denoising = smalti_plan_denoising(plan);
+	struct smalti_load load;
+	denoising.band_tokens = denoising.tokens;
+	denoising.branches = caption_tokens(work, denoising.prompt_tokens);
+	if (smalti_denoising_loads(&denoising, &smalti_strategy_none, false, 1, &load, error) < 0)
+		return -1;
 	const double decoding = work->receiver.rows ? plan->decoding.flops : 0;
-	return (double)plan->sampler->steps * step + decoding;
+	work->flops = (double)plan->sampler->steps * load.flops + decoding;
+	return 0;
 }
 
 static void insert_tasks(struct smalti_image_job *work, int64_t image)
@@ -291,7 +294,8 @@ static int prepare(struct smalti_image_job *work, struct smalti_error *error)
 	work->latent_shape[0] = model->denoiser->in_channels;
 	work->latent_shape[1] = plan->latent_height;
 	work->latent_shape[2] = plan->latent_width;
-	work->flops = estimate(work);
+	if (estimate(work, error) < 0)
+		return -1;
 	work->job.bytes = plan->bytes;
 	work->job.complete = complete;
 	work->job.ahead = submitted - turn;

@@ -85,11 +85,9 @@ struct smalti_grid smalti_grid_new(struct smalti_task_group *task_group,
 	struct smalti_grid grid = {partition, NULL};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	grid.tile = smalti_calloc(partition->bands, sizeof(struct smalti_tile *), &error);
-	if (!grid.tile) {
-		smalti_task_group_fail(task_group, &error);
-		return (struct smalti_grid){NULL, NULL};
-	}
-	for (int64_t band = 0; band < partition->bands; band++) {
+	if (!grid.tile)
+		smalti_task_group_break(task_group, &error);
+	for (int64_t band = 0; grid.tile && band < partition->bands; band++) {
 		grid.tile[band] =
 		    smalti_tile_new(task_group, smalti_partition_rows(partition, band) * rows_per, row_bytes);
 		if (grid.tile[band] && partition->owner)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/sample_count.h"
-#include "rt/counting.h"
 #include "jobs/precision.h"
+#include "rt/counting.h"
 #include "rt/session.h"
 
 static int make_gradients(struct smalti_sample_count *count, struct smalti_error *error)
