@@ -11,7 +11,7 @@ struct question {
 	const struct smalti_denoising *denoising;
 	struct smalti_strategy strategy; /* owns nothing */
 	struct smalti_tokens tokens;
-	int64_t passes; /* until each is like the one before */
+	int64_t passes; /* the last is like all that would follow */
 	bool devices;
 	int places;
 };
@@ -100,10 +100,10 @@ static void insert_pass(struct counting *c, int64_t pass)
 		smalti_grid_release(&v[k]);
 }
 
-/* All members of a load are numbers that can be added. */
+/* A load is an array of numbers. */
 enum { NUMBERS = sizeof(struct smalti_load) / sizeof(double) };
 
-/* load += factor · other. */
+/* Adds factor · other. */
 static void add(struct smalti_load *load, double factor, const struct smalti_load *other)
 {
 	double *to = (double *)load;
@@ -126,7 +126,7 @@ static struct smalti_load load_of(const struct smalti_counted *counted, double t
 	return load;
 }
 
-/* Bands as large as tasks are, but no more than some for each part. */
+/* Returns the tokens of a band: those of a task, but no more than two bands for each part. */
 static int64_t band_of(const struct smalti_denoising *d, const struct smalti_strategy *strategy)
 {
 	enum { BANDS = 2 };
@@ -134,7 +134,8 @@ static int64_t band_of(const struct smalti_denoising *d, const struct smalti_str
 	return smalti_max(d->band_tokens, (d->tokens - 1) / (BANDS * parts) + 1);
 }
 
-/* Returns of what was counted at a place so far, or of a strategy that places nothing, wherever tasks run. */
+/* Returns the load that was counted at a place so far; of a strategy that places nothing, that of all tasks.
+ */
 static struct smalti_load load_at(const struct counting *c, int place)
 {
 	const struct smalti_counting *counting = c->session->counting;
@@ -144,7 +145,7 @@ static struct smalti_load load_at(const struct counting *c, int place)
 	return load_of(c->of->strategy.count > 0 ? &counting->at[place] : &counting->all, tasks);
 }
 
-/* Has the load of all passes be the last one's, but for what stays. */
+/* Leaves of the load of all passes what the last one adds, but for what a place holds. */
 static void leave_last(struct smalti_load *load, struct smalti_load before)
 {
 	before.weights = before.activations = before.buffers = 0;
@@ -180,8 +181,8 @@ static int count(const struct question *of, int64_t layers, struct smalti_load *
 	return status;
 }
 
-/* Where no stages cut the layers, those behind the second one are alike: two and three of them tell the rest.
- */
+/* Counts two layers and three, and takes the others to be like the third: as they are where no stages cut
+ * them. */
 static int count_few(const struct question *of, struct smalti_load *loads, struct smalti_error *error)
 {
 	enum { FEW = 2 };

@@ -28,7 +28,7 @@ static int64_t bytes_of(const struct smalti_tile *tile)
 	return smalti_pool_block_bytes(tile->rows * tile->row_bytes);
 }
 
-/* A turn's tasks may run in any order: nothing that they release goes before it is over. */
+/* Takes nothing that a turn's tasks release to be gone before it is over: they run in any order. */
 static void raise_most(struct smalti_counting *counting)
 {
 	counting->most = smalti_max(counting->most, counting->at_turn + counting->since_turn);
@@ -124,7 +124,7 @@ void smalti_counting_releases(const struct smalti_tile *tile)
 	counting->alive -= bytes_of(tile);
 }
 
-/* A weight is counted once at each place, and once of all. */
+/* Counts a weight once at each place, and once of all. */
 static void count_weight(struct smalti_counting *counting, struct smalti_tile *tile, int place)
 {
 	const int all = counting->places;
@@ -159,8 +159,8 @@ static void count(struct smalti_counted *at, double flops, bool foreign, int64_t
 	at->layer = layer;
 }
 
-/* Returns where a task runs that belongs to a place: what no device can run, and what has no place among
- * ranks, is the first one's. */
+/* Returns where a task runs that belongs to a place. What no device can run, and what has no place among
+ * ranks, runs at the first one. */
 static int place_of(const struct smalti_counting *counting, const struct smalti_op *op, int owner)
 {
 	if (counting->devices && !smalti_op_device(op))
@@ -170,7 +170,7 @@ static int place_of(const struct smalti_counting *counting, const struct smalti_
 	return owner % counting->places;
 }
 
-/* Has a weight made anywhere; the task that reads it first would make it. */
+/* Tells whether a task only has a weight made, which its first reader would do as well. */
 static bool makes_a_weight(const struct smalti_op *op, struct smalti_tile *const *tiles, int owner)
 {
 	return owner == SMALTI_ANYWHERE && op->buffer_kinds == 1 && tiles[0] && tiles[0]->formed;

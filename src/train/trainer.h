@@ -80,8 +80,9 @@ void smalti_trainer_set_data(struct smalti_trainer *trainer, const struct smalti
 int smalti_trainer_begin(struct smalti_trainer *trainer, struct smalti_error *error);
 void smalti_trainer_close(struct smalti_trainer *trainer);
 
-/* memory.c */
-/* Rows of its caption, or of the null caption, that the transformer reads. */
+/* memory.c
+ *
+ * Rows of its caption, or of the null caption, that the transformer reads. */
 int64_t smalti_sample_text_tokens(const struct smalti_trainer *trainer,
 				  const struct smalti_training_sample *sample);
 void smalti_step_shape_widen(struct smalti_step_shape *shape, int64_t height, int64_t width,
@@ -94,7 +95,7 @@ bool smalti_trainer_counts(const struct smalti_trainer *trainer);
 /* What the trainer holds between the steps. */
 int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer);
 /* As the options say; with SMALTI_RECOMPUTE_AUTO the fastest plan that the session's memory has room for.
- * A plan that is for this shape already stays, so that of a new one {0} is given.
+ * A plan that is for this shape already stays; a new one begins with zeros.
  * SMALTI_ENOMEM with what it needs, or the one that takes least, where there is no room for it. */
 int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
 			    struct smalti_step_plan *plan, struct smalti_error *error);
