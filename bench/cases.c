@@ -46,7 +46,7 @@ static enum smalti_dtype dtype_of(enum smalti_op_number number, const void *argu
 int smalti_bench_each(enum smalti_dtype precision,
 		      int (*visit)(void *user, const struct smalti_bench_case *c), void *user)
 {
-	const enum smalti_dtype T = precision, WIDE = T == SMALTI_F16 ? SMALTI_F32 : T; /* graphs/t5.c */
+	const enum smalti_dtype T = precision, WIDE = T == SMALTI_F16 ? SMALTI_F32 : T; /* graphs/t5/t5.c */
 	int status;
 #define CASE(codelet, text, ...)                                                                             \
 	do {                                                                                                 \

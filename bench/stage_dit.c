@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 #include "bench/stage_parts.h"
-#include "graphs/dit.h"
+#include "graphs/pixart/dit.h"
 #include "jobs/plan.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 #include "bench/stage_parts.h"
-#include "graphs/t5.h"
+#include "graphs/t5/t5.h"
 #include "rt/session.h"
 
 #include <stdlib.h>

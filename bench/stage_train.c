@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 #include "bench/stage_parts.h"
-#include "graphs/dit_train.h"
+#include "graphs/pixart/train.h"
 #include "train/trainer.h"
 
 enum { CAPTION_TOKENS = 40, FACTOR = 8, TIMESTEP = 500, AT_A_TIME = 2 /* samples, as a trainer would */ };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 #include "bench/stage_parts.h"
-#include "graphs/vae_ends.h"
+#include "graphs/vae/ends.h"
 #include "jobs/vae.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "graphs/strategy.h"
+#include "graphs/strategy/strategy.h"
 #include "graphs/weights.h"
 
 /* A model that denoises latents, as the pipeline sees it: a table of functions, and the extents that others

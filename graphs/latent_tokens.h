@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "graphs/strategy.h"
+#include "graphs/strategy/strategy.h"
 
 struct patchify_arguments;
 

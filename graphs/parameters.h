@@ -3,7 +3,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/config.h"
-#include "graphs/strategy.h"
+#include "graphs/strategy/strategy.h"
 #include "rt/tile.h"
 
 enum { SMALTI_PARAMETER_RANK = 4 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/tensors.h"
-#include "graphs/dit.h"
-#include "graphs/t5.h"
-#include "graphs/vae_net.h"
+#include "graphs/pixart/dit.h"
+#include "graphs/t5/t5.h"
+#include "graphs/vae/net.h"
 
 static int load_t5(const void *config, const struct smalti_checkpoint *checkpoint, struct smalti_error *error)
 {

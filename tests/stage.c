@@ -4,7 +4,7 @@
 #include "harness.h"
 
 #include "codelets/codelets.h"
-#include "graphs/vae_plan.h"
+#include "graphs/vae/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

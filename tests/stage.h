@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "graphs/dit.h"
-#include "graphs/t5.h"
-#include "graphs/vae_ends.h"
+#include "graphs/pixart/dit.h"
+#include "graphs/t5/t5.h"
+#include "graphs/vae/ends.h"
 #include "jobs/model.h"
 #include "rt/session.h"
 

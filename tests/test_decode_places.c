@@ -5,7 +5,7 @@
  */
 #include "codelets/many.h"
 #include "embedded.h"
-#include "graphs/vae_plan.h"
+#include "graphs/vae/plan.h"
 #include "harness.h"
 #include "judge.h"
 #include "kernels/norms.h"

@@ -2,7 +2,7 @@
  *
  * What bands of a feature map publish: their edges, and statistics that a tree of merges makes into the whole
  * map's, for more bands than one merge takes. */
-#include "graphs/features.h"
+#include "graphs/vae/feature_map.h"
 #include "harness.h"
 #include "kernel_case.h"
 #include "stage.h"
@@ -45,8 +45,8 @@ static void publish(int64_t rows, int64_t height, struct smalti_moments moments[
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "features", 0, &error);
 	struct smalti_partition partition = {0};
 	SUCCEEDS(smalti_partition_even(&partition, rows, height, &error), &error, "cut");
-	struct smalti_features map =
-	    smalti_features_new(task_group, &partition, 1, 1, WIDTH, CHANNELS, partition.bands);
+	struct smalti_feature_map map =
+	    smalti_feature_map_new(task_group, &partition, 1, 1, WIDTH, CHANNELS, partition.bands);
 	for (int64_t b = 0; b < partition.bands; b++) {
 		smalti_tile_release(map.body[b]);
 		map.body[b] =
@@ -54,8 +54,8 @@ static void publish(int64_t rows, int64_t height, struct smalti_moments moments[
 				       CHANNELS * sizeof(float), map_values + partition.first[b] * ROW);
 	}
 	for (int64_t b = 0; b < partition.bands; b++)
-		smalti_features_publish(task_group, &map, b, GROUPS);
-	smalti_features_merge(task_group, &map, GROUPS);
+		smalti_feature_map_publish(task_group, &map, b, GROUPS);
+	smalti_feature_map_merge(task_group, &map, GROUPS);
 	float(*edge)[ROW] = calloc((size_t)(2 * partition.bands), sizeof(*edge));
 	struct kept *kept = calloc((size_t)(2 * partition.bands + 1), sizeof(*kept));
 	if (!edge || !kept)
@@ -76,7 +76,7 @@ static void publish(int64_t rows, int64_t height, struct smalti_moments moments[
 		CHECK(kept[i].count == ROW && memcmp(edge[i], map_values + row * ROW, sizeof(edge[i])) == 0,
 		      "edge");
 	}
-	smalti_features_release(&map);
+	smalti_feature_map_release(&map);
 	smalti_task_group_free(task_group);
 	smalti_partition_free(&partition);
 	free(edge);

@@ -9,7 +9,7 @@
 #include "driver.h"
 #include "embedded.h"
 #include "graphs/diffusion.h"
-#include "graphs/dit.h"
+#include "graphs/pixart/dit.h"
 #include "harness.h"
 #include "jobs/model.h"
 #include "judge.h"

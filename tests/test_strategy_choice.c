@@ -3,8 +3,8 @@
  * Which strategy `auto` is on machines that are made up: what one expects of each, and for random ones the
  * best of all that there are.
  */
-#include "graphs/dit_weights.h"
-#include "graphs/strategy_choose.h"
+#include "graphs/pixart/weights.h"
+#include "graphs/strategy/choose.h"
 #include "harness.h"
 #include "judge.h"
 

@@ -2,7 +2,7 @@
  *
  * What `--strategy` and `--shares` say, and what is refused.
  */
-#include "graphs/strategy.h"
+#include "graphs/strategy/strategy.h"
 #include "harness.h"
 
 static void names(void)

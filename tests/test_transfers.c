@@ -8,7 +8,7 @@
 #include "embedded.h"
 #include "graphs/denoising_count.h"
 #include "graphs/diffusion.h"
-#include "graphs/t5.h"
+#include "graphs/t5/t5.h"
 #include "harness.h"
 #include "jobs/model.h"
 #include "moved.h"

@@ -3,8 +3,8 @@
  * Whatever a plan of the VAE keeps, offloads or makes again, and whoever runs it: the same bands give the
  * same bits, other bands change rounding only. And a plan holds what it promises of memory. */
 #include "embedded.h"
-#include "graphs/vae_cost.h"
-#include "graphs/vae_plan.h"
+#include "graphs/vae/cost.h"
+#include "graphs/vae/plan.h"
 #include "harness.h"
 #include "jobs/model.h"
 #include "judge.h"

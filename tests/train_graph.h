@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "graphs/dit_train.h"
+#include "graphs/pixart/train.h"
 #include "samplers/diffusion_loss.h"
 
 /* The transformer's forward and backward on the reference's cases (tests/data/train/README.md). */

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "codelets/codelets.h"
 #include "extract/jobs.h"
-#include "graphs/vae_plan.h"
+#include "graphs/vae/plan.h"
 #include "jobs/plan.h"
 #include "jobs/vae.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "graphs/strategy_cost.h"
+#include "graphs/strategy/cost.h"
 #include "jobs/plan.h"
 
 /* Has an image's task group know what should come to each place in a pass, for captions of so many tokens. */

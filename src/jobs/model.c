@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/model.h"
 #include "checkpoint/pipeline_directory.h"
-#include "graphs/dit.h"
+#include "graphs/pixart/dit.h"
 #include "jobs/precision.h"
 #include "jobs/prompt_encoder.h"
 #include "jobs/unused.h"

@@ -3,7 +3,7 @@
 
 #include "checkpoint/config.h"
 #include "graphs/denoiser.h"
-#include "graphs/vae_ends.h"
+#include "graphs/vae/ends.h"
 #include "jobs/prompt_encoder.h"
 #include "jobs/unused.h"
 #include "rt/session.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan.h"
-#include "graphs/strategy_choose.h"
-#include "graphs/vae_plan.h"
+#include "graphs/strategy/choose.h"
+#include "graphs/vae/plan.h"
 #include "jobs/bins.h"
 #include "jobs/plan_strategy.h"
 #include "jobs/vae.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan_strategy.h"
-#include "graphs/strategy_choose.h"
+#include "graphs/strategy/choose.h"
 #include "rt/rank_facts.h"
 #include "rt/ranks.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "graphs/strategy_cost.h"
+#include "graphs/strategy/cost.h"
 #include "jobs/plan.h"
 
 /* By all ranks, before the first plan: what `auto` goes by is gathered, if a rank's request wants that.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "graphs/t5.h"
+#include "graphs/t5/t5.h"
 #include "jobs/known_texts.h"
 #include "jobs/unused.h"
 #include "smalti/generate.h"

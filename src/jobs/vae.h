@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "graphs/vae_ends.h"
-#include "graphs/vae_net.h"
+#include "graphs/vae/ends.h"
+#include "graphs/vae/net.h"
 #include "jobs/queue.h"
 #include "jobs/unused.h"
 #include "rt/session.h"

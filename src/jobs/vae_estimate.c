@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graphs/vae_cost.h"
+#include "graphs/vae/cost.h"
 #include "jobs/vae.h"
 
 void smalti_vae_estimate_free(struct smalti_vae_estimate *estimate)

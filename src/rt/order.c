@@ -14,7 +14,7 @@ struct reading {
 	int64_t task, older;
 };
 
-struct smalti_order {
+struct smalti_task_order {
 	struct tile *tiles;
 	int64_t tile_room;
 	struct reading *readings;
@@ -25,12 +25,12 @@ struct smalti_order {
 	int64_t tasks;
 };
 
-struct smalti_order *smalti_order_new(struct smalti_error *error)
+struct smalti_task_order *smalti_task_order_new(struct smalti_error *error)
 {
-	return smalti_calloc(1, sizeof(struct smalti_order), error);
+	return smalti_calloc(1, sizeof(struct smalti_task_order), error);
 }
 
-void smalti_order_free(struct smalti_order *order)
+void smalti_task_order_free(struct smalti_task_order *order)
 {
 	if (!order)
 		return;
@@ -41,7 +41,7 @@ void smalti_order_free(struct smalti_order *order)
 	free(order);
 }
 
-static struct tile *tile_at(struct smalti_order *order, int64_t number)
+static struct tile *tile_at(struct smalti_task_order *order, int64_t number)
 {
 	if (smalti_grow_to(&order->tiles, &order->tile_room, number, sizeof(*order->tiles), NULL) < 0)
 		return NULL;
@@ -51,7 +51,7 @@ static struct tile *tile_at(struct smalti_order *order, int64_t number)
 	return tile;
 }
 
-static void wait_for(struct smalti_order *order, int64_t task)
+static void wait_for(struct smalti_task_order *order, int64_t task)
 {
 	const int64_t first = order->tasks ? order->end[order->tasks - 1] : 0;
 	if (task == NOBODY || task == order->tasks)
@@ -64,7 +64,7 @@ static void wait_for(struct smalti_order *order, int64_t task)
 		order->edges[order->edge_count++] = task;
 }
 
-static void read_tile(struct smalti_order *order, struct tile *tile)
+static void read_tile(struct smalti_task_order *order, struct tile *tile)
 {
 	wait_for(order, tile->writer);
 	if (smalti_grow(&order->readings, order->reading_count, sizeof(*order->readings), NULL) < 0)
@@ -74,7 +74,7 @@ static void read_tile(struct smalti_order *order, struct tile *tile)
 }
 
 /* Behind all that read what is there. */
-static void write_tile(struct smalti_order *order, struct tile *tile)
+static void write_tile(struct smalti_task_order *order, struct tile *tile)
 {
 	wait_for(order, tile->writer);
 	for (int64_t i = tile->reader; i != NOBODY; i = order->readings[i].older)
@@ -83,7 +83,7 @@ static void write_tile(struct smalti_order *order, struct tile *tile)
 	tile->reader = NOBODY;
 }
 
-void smalti_order_uses(struct smalti_order *order, int64_t number, enum smalti_access access)
+void smalti_task_order_uses(struct smalti_task_order *order, int64_t number, enum smalti_access access)
 {
 	struct tile *tile = tile_at(order, number);
 	if (!tile)
@@ -94,7 +94,7 @@ void smalti_order_uses(struct smalti_order *order, int64_t number, enum smalti_a
 		write_tile(order, tile);
 }
 
-int64_t smalti_order_inserts(struct smalti_order *order)
+int64_t smalti_task_order_inserts(struct smalti_task_order *order)
 {
 	if (smalti_grow(&order->end, order->tasks, sizeof(*order->end), NULL) < 0)
 		return NOBODY;
@@ -102,7 +102,7 @@ int64_t smalti_order_inserts(struct smalti_order *order)
 	return order->tasks++;
 }
 
-const int64_t *smalti_order_before(const struct smalti_order *order, int64_t task, int64_t *count)
+const int64_t *smalti_task_order_before(const struct smalti_task_order *order, int64_t task, int64_t *count)
 {
 	const int64_t first = task > 0 ? order->end[task - 1] : 0;
 	*count = order->end[task] - first;

@@ -54,7 +54,7 @@ struct smalti_trace {
 	struct smalti_session *session;
 	struct smalti_writer *writer;
 	int workers, places;
-	struct smalti_order *order;
+	struct smalti_task_order *order;
 	struct row *rows;
 	pthread_mutex_t mutex; /* guards what follows */
 	struct arrival *arrivals;
@@ -71,7 +71,7 @@ struct smalti_trace *smalti_trace_new(struct smalti_session *session, const char
 	const int rank = smalti_ranks_own();
 	SCOPED(free) char *other = rank ? smalti_format(error, "%s.%d", path, rank) : NULL;
 	trace->session = session;
-	trace->order = smalti_order_new(error);
+	trace->order = smalti_task_order_new(error);
 	if (!trace->order) {
 		smalti_trace_free(trace);
 		return NULL;
@@ -119,12 +119,12 @@ static void expect(const struct smalti_trace *trace, struct starpu_task *task, d
 
 void smalti_trace_uses(struct smalti_trace *trace, int64_t tile, enum smalti_access access)
 {
-	smalti_order_uses(trace->order, tile, access);
+	smalti_task_order_uses(trace->order, tile, access);
 }
 
 int64_t smalti_trace_inserts(struct smalti_trace *trace)
 {
-	return smalti_order_inserts(trace->order);
+	return smalti_task_order_inserts(trace->order);
 }
 
 /* That its operations read and write. */
@@ -243,7 +243,7 @@ static void write_order(FILE *file, const struct smalti_trace *trace, const stru
 {
 	int64_t count = 0;
 	const int64_t *before =
-	    event->number < 0 ? NULL : smalti_order_before(trace->order, event->number, &count);
+	    event->number < 0 ? NULL : smalti_task_order_before(trace->order, event->number, &count);
 	fprintf(file, ",\"number\":%" PRId64 ",\"key\":%" PRIu32 ",\"ready\":%.3f,\"after\":[", event->number,
 		event->key, event->ready);
 	for (int64_t i = 0; i < count; i++)
@@ -432,7 +432,7 @@ void smalti_trace_free(struct smalti_trace *trace)
 	free(trace->rows);
 	free(trace->arrivals);
 	pthread_mutex_destroy(&trace->mutex);
-	smalti_order_free(trace->order);
+	smalti_task_order_free(trace->order);
 	smalti_writer_abort(trace->writer);
 	free(trace);
 }

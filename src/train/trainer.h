@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "graphs/dit_train.h"
+#include "graphs/pixart/train.h"
 #include "samplers/diffusion_loss.h"
 #include "train/data.h"
 #include "train/optimizer.h"
