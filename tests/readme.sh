@@ -58,11 +58,11 @@ run_all commands
 cd ..
 "${SMALTI%/*}/tests/shown" star.png diamond.png device.png images/*.png rings/*.png heart.png help/*.png help/rings/*.png
 
-# The tutorials: all that is indented is a command. Fewer and smaller images do.
+# The tutorials: each indented line outside of a block of output is a command. Fewer and smaller images do.
 simulate=(simulate --machine 1xA100-PCIe --model sigma-256 --steps 1)
 for page in images features policies; do
     enter $page
-    sed -n 's/^    //p' "$root/docs/tutorial-$page.md" | sed -e ':more; /\\$/ {N; s/\\\n *//; b more}' |
+    awk '/^```/ {output = !output} !output && sub(/^    /, "")' "$root/docs/tutorial-$page.md" | sed -e ':more; /\\$/ {N; s/\\\n *//; b more}' |
         grep -vE '^(scripts/(packages|build) |job=|sbatch |tail )' |
         sed -E 's/head -(1000|300)/head -8/; s/KILL [0-9]+/KILL 2/; s/512x512/64x64/; s/--shard-items 32/--shard-items 2/
             s/--batch 16/--batch 2/; s/(retrieve train .*)/\1 --steps 5 --held-out 0/; s/(schedule .*)/\1 --repeats 1 --warm 0/' >commands
