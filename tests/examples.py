@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every example of every help page and of docs/*.md, from a directory that has the files that they name, with fewer
+"""Runs every example of every help page and of docs/*.md, but of the pages that tests/readme.sh runs, from a directory that has the files that they name, with fewer
 steps and smaller models. A man page has to hold the examples of its command's help. Lines that need what is not there (a
 cluster, MPI, the simulator) are named as skipped."""
 

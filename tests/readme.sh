@@ -72,5 +72,5 @@ for page in images features policies; do
     fi
     run_all commands
 done
-made ../images/images/8.png ../images/found.html ../features/report.html ../features/InternData/caption_features_new ../features/run/log.jsonl \
-    slow.html lws.png
+made ../images/thousand/8.png ../images/found.html ../features/small.html ../features/small-pixart/caption_features_new \
+    ../features/small-run/log.jsonl slow.html lws.png
