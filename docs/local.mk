@@ -9,6 +9,9 @@ dist_doc_DATA = \
 	docs/extract.md \
 	docs/extract-memory.svg \
 	docs/features.md \
+	docs/glossary.md \
+	docs/index.md \
+	docs/install.md \
 	docs/nodes.md \
 	docs/performance.md \
 	docs/policies.md \
@@ -20,7 +23,11 @@ dist_doc_DATA = \
 	docs/slurm.md \
 	docs/strategies.md \
 	docs/strategies.png \
+	docs/tour.md \
 	docs/training.md \
+	docs/tutorial-features.md \
+	docs/tutorial-images.md \
+	docs/tutorial-policies.md \
 	docs/vae.md \
 	docs/vae-growth.svg \
 	docs/image.png \
