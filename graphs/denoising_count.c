@@ -141,8 +141,8 @@ static struct smalti_load load_at(const struct counting *c, int place)
 	const struct smalti_counting *counting = c->session->counting;
 	const struct smalti_partition *bands = &c->of->tokens.partition;
 	const int64_t rows = smalti_partition_rows(bands, 0);
-	const double tasks = (double)((rows - 1) / c->of->denoising->band_tokens + 1);
-	return load_of(c->of->strategy.count > 0 ? &counting->at[place] : &counting->all, tasks);
+	const int64_t tasks = (rows - 1) / c->of->denoising->band_tokens + 1;
+	return load_of(c->of->strategy.count > 0 ? &counting->at[place] : &counting->all, (double)tasks);
 }
 
 /* Leaves of the load of all passes what the last one adds, but for what a place holds. */
