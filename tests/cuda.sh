@@ -38,6 +38,9 @@ RUNS
 # The limit of one device alone, less than what StarPU takes at a time.
 STARPU_LIMIT_CUDA_0_MEM=48 SMALTI_STANDIN_DEVICES=1 latents limited --cuda 1 --cpus 1
 near limited
+# A device that has no more than that: StarPU would ask for its next piece for ever.
+SMALTI_STANDIN_MEMORY=96 SMALTI_STANDIN_DEVICES=1 latents little --cuda 1 --cpus 1
+near little
 # From one device to another without a way through memory, where one image is spread over them.
 SMALTI_STANDIN_DEVICES=2 latents ring --cuda 2 --cpus 1 --strategy ring --tile-tokens 8 --trace "$work/trace"
 near ring

@@ -25,6 +25,17 @@ static int64_t available(void)
 	return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
+static int64_t least_memory(void)
+{
+	struct cudaDeviceProp properties;
+	const int64_t count = available();
+	int64_t least = INT64_MAX;
+	for (int i = 0; i < count; i++)
+		if (cudaGetDeviceProperties(&properties, i) == cudaSuccess)
+			least = smalti_min(least, (int64_t)properties.totalGlobalMem);
+	return least;
+}
+
 cudaStream_t smalti_cuda_stream(struct smalti_cuda_device *cuda)
 {
 	if (!cuda->stream)
@@ -231,6 +242,7 @@ const struct smalti_device_driver smalti_cuda = {
     .worker = STARPU_CUDA_WORKER,
     .operands = 1u << SMALTI_F32 | 1u << SMALTI_F16 | 1u << SMALTI_BF16,
     .available = available,
+    .memory = least_memory,
     .open = open_device,
     .close = close_device,
     .launch = launch_kernel,

@@ -81,6 +81,12 @@ const struct smalti_device_limit *smalti_devices_limit(int driver)
 	return &drivers[driver].limit;
 }
 
+int64_t smalti_devices_least_memory(int driver)
+{
+	const struct smalti_device_driver *built = drivers[driver].driver;
+	return built && built->memory ? built->memory() : INT64_MAX;
+}
+
 static int check_found(const struct smalti_device_counts *counts, struct smalti_error *error)
 {
 	for (int i = 0; i < SMALTI_DEVICE_DRIVERS; i++) {

@@ -163,6 +163,9 @@ struct smalti_device_limit {
 };
 enum { SMALTI_LEAST_DEVICE = 2 }; /* megabytes */
 const struct smalti_device_limit *smalti_devices_limit(int driver);
+/* Returns the bytes of a driver's smallest device, before StarPU begins; INT64_MAX where they are not known.
+ */
+int64_t smalti_devices_least_memory(int driver);
 /* When StarPU runs: the devices of its workers, by the workers' numbers (NULL: a CPU's). NULL with
  * SMALTI_ENODEV (too few), SMALTI_EUNSUPPORTED or SMALTI_ENOMEM. */
 struct smalti_device **smalti_devices_open(const struct smalti_device_counts *counts,

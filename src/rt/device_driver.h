@@ -30,6 +30,7 @@ struct smalti_device_driver {
 	enum starpu_worker_archtype worker;
 	unsigned operands;          /* bit d: products take operands of dtype d; f32 they always do */
 	int64_t (*available)(void); /* how many devices there are; NULL: none is used unasked */
+	int64_t (*memory)(void);    /* bytes of the smallest device, before StarPU begins; NULL: not known */
 	struct smalti_device *(*open)(int worker, struct smalti_error *error);
 	void (*close)(struct smalti_device *device); /* what is empty; frees it */
 	int (*launch)(struct smalti_device *device, const struct smalti_launch *launch,

@@ -74,15 +74,20 @@ static int check_options(const struct smalti_session_options *options, const str
 
 /* StarPU takes CUDA's memory in pieces of 128 MB, which it cuts; where those are much of what it may have it
  * asks for the next one for ever. */
-static int cut_no_pieces(struct smalti_environment *changes, struct smalti_error *error)
+static int cut_no_pieces(const struct smalti_session *session, struct smalti_environment *changes,
+			 struct smalti_error *error)
 {
 	enum { ENOUGH = 4096 };
-	if (!smalti_environment_limits_devices(SMALTI_CUDA_DEVICES, ENOUGH) || getenv("STARPU_SUBALLOCATOR"))
+	const bool little = smalti_environment_limits_devices(SMALTI_CUDA_DEVICES, ENOUGH) ||
+			    (session->device_counts.of[SMALTI_CUDA_DEVICES] > 0 &&
+			     smalti_devices_least_memory(SMALTI_CUDA_DEVICES) < (int64_t)ENOUGH * MEGABYTE);
+	if (!little || getenv("STARPU_SUBALLOCATOR"))
 		return 0;
 	return smalti_environment_set(changes, "STARPU_SUBALLOCATOR", "0", error);
 }
 
-static int limit_devices(int64_t bytes, struct smalti_environment *changes, struct smalti_error *error)
+static int limit_devices(const struct smalti_session *session, int64_t bytes,
+			 struct smalti_environment *changes, struct smalti_error *error)
 {
 	char megabytes[32];
 	snprintf(megabytes, sizeof(megabytes), "%lld", (long long)(bytes / MEGABYTE));
@@ -92,7 +97,7 @@ static int limit_devices(int64_t bytes, struct smalti_environment *changes, stru
 		    smalti_environment_set(changes, limit->variable, megabytes, error) < 0)
 			return -1;
 	}
-	return cut_no_pieces(changes, error);
+	return cut_no_pieces(session, changes, error);
 }
 
 /* StarPU's idle workers copy to main memory what is new on a device, so that room is there soon: where
@@ -172,9 +177,9 @@ static int change_environment(struct smalti_session *session, const struct smalt
 	if (smalti_environment_hide_memory(changes, error) < 0 ||
 	    smalti_environment_set(changes, "STARPU_LIMIT_CPU_MEM", megabytes, error) < 0 ||
 	    hide_opencl(options, changes, error) < 0 ||
-	    limit_devices(options->gpu_memory_limit, changes, error) < 0 || leave_tiles(changes, error) < 0 ||
-	    set_measuring(changes, error) < 0 || name_library(options->policy, changes, error) < 0 ||
-	    unbind(session, changes, error) < 0)
+	    limit_devices(session, options->gpu_memory_limit, changes, error) < 0 ||
+	    leave_tiles(changes, error) < 0 || set_measuring(changes, error) < 0 ||
+	    name_library(options->policy, changes, error) < 0 || unbind(session, changes, error) < 0)
 		return -1;
 	return smalti_perf_directory_open(&session->directory, changes, error);
 }
