@@ -174,7 +174,7 @@ tests/extract_bad.log: tests/make_bad_dataset$(EXEEXT)
 check_LTLIBRARIES += libfault.la
 libfault_la_SOURCES = tests/fault.c tests/fault_streams.c tests/fault.h
 libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
-tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm.log tests/slurm_array.log tests/store_kill.log \
+tests/cuda.log tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm.log tests/slurm_array.log tests/store_kill.log \
 tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT)
 
 if OPENCL
