@@ -24,7 +24,7 @@ struct smalti_denoiser_functions {
 	 */
 	int64_t (*working_bytes)(const struct smalti_denoiser *denoiser, int64_t tokens, int64_t band_tokens,
 				 int branches, const struct smalti_strategy *strategy);
-	/* The same model of so many layers, with weights of the checkpoint. */
+	/* Makes the same model of so many layers, with weights of the checkpoint. */
 	struct smalti_denoiser *(*sketch)(const struct smalti_denoiser *denoiser,
 					  struct smalti_task_group *task_group,
 					  const struct smalti_checkpoint *checkpoint, int64_t layers,

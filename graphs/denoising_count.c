@@ -6,7 +6,7 @@
 
 enum { MOST_PASSES = 3, LATENT_PIXELS = 8 };
 
-/* What is counted, and in which places. */
+/* Says what is counted, and in which places. */
 struct question {
 	const struct smalti_denoising *denoising;
 	struct smalti_strategy strategy; /* owns nothing */
@@ -145,26 +145,25 @@ static struct smalti_load load_at(const struct counting *c, int place)
 	return load_of(c->of->strategy.count > 0 ? &counting->at[place] : &counting->all, (double)tasks);
 }
 
-/* Leaves of the load of all passes what the last one adds, but for what a place holds. */
-static void leave_last(struct smalti_load *load, struct smalti_load before)
+/* Returns what the last pass adds to a load, but of what stays at a place all of it. */
+static struct smalti_load last_pass(struct smalti_load load, struct smalti_load before)
 {
 	before.weights = before.activations = before.buffers = 0;
-	add(load, -1, &before);
+	add(&load, -1, &before);
+	return load;
 }
 
 static void count_passes(struct counting *c, struct smalti_load *loads)
 {
+	const int64_t last = c->of->passes - 1;
 	begin(c);
-	for (int64_t pass = 0; pass < c->of->passes; pass++) {
-		for (int i = 0; i < c->of->places; i++)
-			loads[i] = load_at(c, i);
+	for (int64_t pass = 0; pass < last; pass++)
 		insert_pass(c, pass);
-	}
-	for (int i = 0; i < c->of->places; i++) {
-		const struct smalti_load before = loads[i];
+	for (int i = 0; i < c->of->places; i++)
 		loads[i] = load_at(c, i);
-		leave_last(&loads[i], before);
-	}
+	insert_pass(c, last);
+	for (int i = 0; i < c->of->places; i++)
+		loads[i] = last_pass(load_at(c, i), loads[i]);
 	end(c);
 }
 

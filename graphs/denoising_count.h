@@ -14,7 +14,7 @@ struct smalti_denoising {
 	int branches;
 };
 
-/* What one place bears of it. */
+/* Holds what one place bears of it. */
 struct smalti_load {
 	double moves[SMALTI_MOVES]; /* bytes that come to it in the last pass */
 	double flops;               /* of a pass */

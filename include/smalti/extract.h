@@ -26,8 +26,8 @@ enum smalti_compression {
 };
 
 enum {
-	/** So many items that a shard is of a sensible size (docs/extract.md). Whoever makes the directory
-	 * decides, for all who go on in it. */
+	/** So many items that a shard is of a sensible size (docs/extract.md). The process that makes the
+	 * directory decides, for all who go on in it. */
 	SMALTI_SHARD_ITEMS_AUTO = -1
 };
 
@@ -82,7 +82,7 @@ struct smalti_extract_progress {
 					      written */
 	/** What is computed together, and by which memory: zeros until that is known. @{ */
 	int64_t pack_tokens; /**< tokens of captions that are computed together, at most; 0: no captions */
-	int64_t pack_images; /**< images that are at work at a time, if they are square; 0: no images */
+	int64_t pack_images; /**< images that are encoded at a time, if they are square; 0: no images */
 	int64_t shard_items; /**< items in a shard */
 	int64_t memory;      /**< bytes that all of it may take, beside the weights */
 	char memory_of[64];  /**< whose they are: "main memory", or a device's name */

@@ -10,7 +10,7 @@
 
 enum { SMALTI_SHARD_ITEMS_MAX = 1 << 30 };
 
-/* What items are like, on average. */
+/* Says what items are like, on average. */
 struct smalti_shard_facts {
 	double bytes;       /* of an item's values */
 	double memory;      /* that an item takes until its shard is written */

@@ -7,7 +7,7 @@
 /* How much is computed together, by the memory of who computes: main memory or, where devices do all that
  * they can (rt/devices_alone.h), theirs. It changes no bit of a row. */
 
-/* What there is for jobs. */
+/* Says what memory there is for jobs. */
 struct smalti_extract_room {
 	int64_t each, all; /* bytes for one job, and for all together, beside the weights; negative: none */
 	int64_t task;      /* bytes for the tiles of a task; INT64_MAX: any */

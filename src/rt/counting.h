@@ -50,7 +50,7 @@ struct smalti_session *smalti_session_open_counting(int places, bool devices, st
  */
 void smalti_counting_mark(struct smalti_counting *counting);
 
-/* For src/rt. */
+/* The rest is called by src/rt alone. */
 struct smalti_counting *smalti_counting_new(int places, bool devices, struct smalti_error *error);
 enum smalti_device_kind smalti_counting_kind(const struct smalti_counting *counting, int place);
 void smalti_counting_insert(struct smalti_task_group *task_group, const struct smalti_op *op,

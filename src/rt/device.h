@@ -82,7 +82,7 @@ enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enu
 void smalti_device_begin_step(struct smalti_device *device);
 /* Bytes that one operation should keep to in a slot whose size it may choose. */
 int64_t smalti_device_room(const struct smalti_device *device);
-/* What a device's memory is for, in bytes. */
+/* Says what a device's memory is for, in bytes. */
 struct smalti_device_shares {
 	int64_t workspace, tiles;
 	int64_t task; /* for the tiles of one, beside which are others'; its scratch takes twice that */
