@@ -50,10 +50,10 @@ int64_t smalti_cuda_workspace_bytes(const struct smalti_cuda_device *cuda)
 
 void *smalti_cuda_workspace(struct smalti_cuda_device *cuda, struct smalti_error *error)
 {
-	if (!cuda->workspace.memory)
-		smalti_device_allocate(&cuda->device, &cuda->workspace, smalti_cuda_workspace_bytes(cuda),
-				       error);
-	return cuda->workspace.memory;
+	struct smalti_device_memory *workspace = &cuda->workspace[cuda->device.lane];
+	if (!workspace->memory)
+		smalti_device_allocate(&cuda->device, workspace, smalti_cuda_workspace_bytes(cuda), error);
+	return workspace->memory;
 }
 
 /* What fails is told once: CUDA would hand it to whoever asks next. */
@@ -148,7 +148,8 @@ static void close_device(struct smalti_device *device)
 {
 	struct smalti_cuda_device *cuda = (struct smalti_cuda_device *)device;
 	const int before = change_device(cuda->number);
-	smalti_device_release(device, &cuda->workspace);
+	for (int lane = 0; lane < SMALTI_DEVICE_LANES; lane++)
+		smalti_device_release(device, &cuda->workspace[lane]);
 	smalti_cuda_repeat_close(cuda);
 	smalti_cuda_products_close(cuda);
 #ifdef SMALTI_HOPPER
@@ -247,6 +248,7 @@ const struct smalti_device_driver smalti_cuda = {
     .close = close_device,
     .launch = launch_kernel,
     .repeat = smalti_cuda_repeat,
+    .follow = smalti_cuda_follow,
     .finish = finish,
     .utilisation = utilisation,
     .makes = smalti_cuda_makes,

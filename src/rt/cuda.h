@@ -20,7 +20,7 @@ struct smalti_cuda_device {
 	cudaLibrary_t kernels;
 	struct smalti_cuda_kernel known[SMALTI_CUDA_KERNELS];
 	cublasLtHandle_t cublas;
-	struct smalti_device_memory workspace;   /* cuBLASLt's and cuDNN's */
+	struct smalti_device_memory workspace[SMALTI_DEVICE_LANES]; /* cuBLASLt's and cuDNN's */
 	struct smalti_cuda_product *products;    /* cuda_products.c */
 	struct smalti_cuda_graphs *graphs;       /* cuda_graphs.c */
 	struct smalti_cuda_attention *attention; /* cuda_attention.c; NULL: the device has no such kernels */
@@ -49,6 +49,7 @@ int smalti_cuda_product(struct smalti_device *device, const struct smalti_device
 /* By CUDA graphs, which are made when work with a key comes for the second time; see rt/device.h. @{ */
 int smalti_cuda_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 		       struct smalti_error *error);
+void smalti_cuda_follow(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES]);
 void smalti_cuda_repeat_close(struct smalti_cuda_device *cuda);
 /* @} */
 

@@ -2,7 +2,14 @@
 /* Work that comes again as a CUDA graph: one launch in the place of each of its commands. */
 #include "rt/cuda.h"
 
-enum { KEPT = 128 };
+#include "rt/task_message.h"
+
+#if CUDART_VERSION < 13000 /* which had them by these names already */
+#define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3
+#define cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2
+#endif
+
+enum { KEPT = 128, MOST_ENDS = 8 };
 
 /* Keeps what is known of the work with a key. */
 struct record {
@@ -13,8 +20,18 @@ struct record {
 	cudaGraphExec_t graph; /* NULL: it was not recorded */
 };
 
+/* Nodes of the graph that is recorded: the last of an operation's, or those that it follows, if it has none. */
+struct ends {
+	cudaGraphNode_t node[MOST_ENDS];
+	cudaGraphEdgeData edge[MOST_ENDS];
+	size_t count;
+};
+
 struct smalti_cuda_records {
 	int64_t uses;
+	int steps; /* operations that are recorded */
+	bool lost; /* the ends of one are not known: the graph is wrong */
+	struct ends end[SMALTI_TASK_STEPS];
 	struct record record[KEPT];
 };
 
@@ -42,6 +59,59 @@ static struct record *find(struct smalti_cuda_records *records, uint64_t key)
 	return oldest;
 }
 
+/* Returns what commands that are recorded now would follow. */
+static cudaError_t get_ends(cudaStream_t stream, struct ends *ends)
+{
+	enum cudaStreamCaptureStatus status;
+	const cudaGraphNode_t *nodes = NULL;
+	const cudaGraphEdgeData *edges = NULL;
+	size_t count = 0;
+	const cudaError_t result =
+	    cudaStreamGetCaptureInfo(stream, &status, NULL, NULL, &nodes, &edges, &count);
+	if (result || status != cudaStreamCaptureStatusActive || count > MOST_ENDS)
+		return result ? result : cudaErrorUnknown;
+	for (size_t i = 0; i < count; i++) {
+		ends->node[i] = nodes[i];
+		ends->edge[i] = edges ? edges[i] : (cudaGraphEdgeData){0};
+	}
+	ends->count = count;
+	return cudaSuccess;
+}
+
+/* Adds nodes that are not there yet. Returns false if there is no room. */
+static bool add_ends(struct ends *sum, const struct ends *more)
+{
+	for (size_t i = 0; i < more->count; i++) {
+		size_t known = 0;
+		while (known < sum->count && sum->node[known] != more->node[i])
+			known++;
+		if (known == MOST_ENDS)
+			return false;
+		sum->node[known] = more->node[i];
+		sum->edge[known] = more->edge[i];
+		sum->count = smalti_max(sum->count, known + 1);
+	}
+	return true;
+}
+
+/* An operation that is the last of a lane stands for all of that before it. */
+void smalti_cuda_follow(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES])
+{
+	struct smalti_cuda_device *cuda = (struct smalti_cuda_device *)device;
+	struct smalti_cuda_records *records = cuda->records;
+	cudaStream_t stream = smalti_cuda_stream(cuda);
+	struct ends ends = {.count = 0};
+	if (records->steps > 0 && get_ends(stream, &records->end[records->steps - 1]))
+		records->lost = true;
+	for (int lane = 0; lane < SMALTI_DEVICE_LANES; lane++)
+		if (behind[lane] >= 0 && !add_ends(&ends, &records->end[behind[lane]]))
+			records->lost = true;
+	records->steps++;
+	if (cudaStreamUpdateCaptureDependencies(stream, ends.node, ends.edge, ends.count,
+						cudaStreamSetCaptureDependencies))
+		records->lost = true;
+}
+
 /* Returns the commands of the work as a graph; NULL where the stream cannot record them. */
 static cudaGraph_t capture(struct smalti_cuda_device *cuda, const struct smalti_device_work *work)
 {
@@ -50,11 +120,14 @@ static cudaGraph_t capture(struct smalti_cuda_device *cuda, const struct smalti_
 	cudaGraph_t graph = NULL;
 	if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal))
 		return NULL;
+	cuda->records->steps = 0;
+	cuda->records->lost = false;
 	cuda->device.records = true;
 	cuda->device.lacks = false;
 	const int status = work->run(work->user, &refused);
 	cuda->device.records = false;
-	if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && status == 0 && !cuda->device.lacks)
+	if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && status == 0 && !cuda->device.lacks &&
+	    !cuda->records->lost)
 		return graph;
 	if (graph)
 		cudaGraphDestroy(graph);

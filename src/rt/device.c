@@ -180,6 +180,12 @@ int smalti_device_repeat(struct smalti_device *device, uint64_t key, const struc
 	return device->driver->repeat(device, key, work, error);
 }
 
+void smalti_device_follow(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES])
+{
+	if (device->records && device->driver->follow)
+		device->driver->follow(device, behind);
+}
+
 int64_t smalti_device_repeats(const struct smalti_device *device)
 {
 	return device->repeats;

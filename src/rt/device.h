@@ -78,8 +78,15 @@ int smalti_device_product(struct smalti_device *device, const struct smalti_devi
 /* What products take operands in that are rounded to `compute`: that, or f32. */
 enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enum smalti_dtype compute);
 
+/* Operations that may run beside each other keep to lanes, which have scratch and locals of their own: what
+ * follows is for this lane, else for lane 0. */
+enum { SMALTI_DEVICE_LANES = 2 };
+void smalti_device_set_lane(struct smalti_device *device, int lane);
 /* Before each operation: what those before it had as scratch is free. */
 void smalti_device_begin_step(struct smalti_device *device);
+/* Where commands are recorded: the operation that begins has to wait for no more than these before it, counted
+ * from 0, one of each lane at most (-1: none). */
+void smalti_device_follow(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES]);
 /* Bytes that one operation should keep to in a slot whose size it may choose. */
 int64_t smalti_device_room(const struct smalti_device *device);
 /* Says what a device's memory is for, in bytes. */

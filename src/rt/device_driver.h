@@ -13,7 +13,8 @@ struct smalti_device {
 	bool tf32;    /* products of f32 may be of it; set before the first */
 	/* device_memory.c */
 	int64_t share, held; /* bytes that scratch and locals may take, and do */
-	struct smalti_device_memory scratch[SMALTI_DEVICE_SCRATCH];
+	int lane; /* whose scratch and locals are taken */
+	struct smalti_device_memory scratch[SMALTI_DEVICE_LANES][SMALTI_DEVICE_SCRATCH];
 	unsigned in_use; /* bit s: the step that runs has scratch s */
 	/* Whether commands are recorded, not executed: meanwhile no memory comes or goes; and whether
 	 * something had to be left out of them. */
@@ -39,6 +40,8 @@ struct smalti_device_driver {
 	/* See rt/device.h; NULL: it cannot. */
 	int (*repeat)(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 		      struct smalti_error *error);
+	/* See rt/device.h; NULL: an operation waits for all before it. */
+	void (*follow)(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES]);
 	/* Waits until what it was given has ended. */
 	int (*finish)(struct smalti_device *device, struct smalti_error *error);
 	/* See rt/device.h, by any thread; NULL: not known. */

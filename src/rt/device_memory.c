@@ -66,6 +66,7 @@ void smalti_device_release(struct smalti_device *device, struct smalti_device_me
 /* A tile that lives in one task. They are kept in a list: most tasks take what others like them gave back. */
 struct smalti_device_local {
 	struct smalti_device_memory memory; /* first: callers have its address */
+	int lane;
 	bool taken;
 	struct smalti_device_local *next;
 };
@@ -88,9 +89,10 @@ static void release_locals(struct smalti_device *device, int most)
 
 static void release_idle(struct smalti_device *device)
 {
-	for (int slot = 0; slot < SMALTI_DEVICE_SCRATCH; slot++)
-		if (!(device->in_use >> slot & 1))
-			smalti_device_release(device, &device->scratch[slot]);
+	for (int lane = 0; lane < SMALTI_DEVICE_LANES; lane++)
+		for (int slot = 0; slot < SMALTI_DEVICE_SCRATCH; slot++)
+			if (lane != device->lane || !(device->in_use >> slot & 1))
+				smalti_device_release(device, &device->scratch[lane][slot]);
 	release_locals(device, 0);
 }
 
@@ -109,6 +111,12 @@ int smalti_device_allocate(struct smalti_device *device, struct smalti_device_me
 	return 0;
 }
 
+void smalti_device_set_lane(struct smalti_device *device, int lane)
+{
+	device->lane = lane;
+	device->in_use = 0;
+}
+
 void smalti_device_begin_step(struct smalti_device *device)
 {
 	device->in_use = 0;
@@ -117,7 +125,7 @@ void smalti_device_begin_step(struct smalti_device *device)
 const struct smalti_device_memory *smalti_device_scratch(struct smalti_device *device, int slot,
 							 int64_t bytes, struct smalti_error *error)
 {
-	struct smalti_device_memory *scratch = &device->scratch[slot];
+	struct smalti_device_memory *scratch = &device->scratch[device->lane][slot];
 	device->in_use |= 1u << slot;
 	if (scratch->memory && scratch->bytes >= bytes)
 		return scratch;
@@ -134,6 +142,7 @@ static struct smalti_device_local *add_local(struct smalti_device *device, int64
 		free(local);
 		return NULL;
 	}
+	local->lane = device->lane;
 	local->next = device->locals;
 	device->locals = local;
 	device->local_count++;
@@ -144,7 +153,7 @@ const struct smalti_device_memory *smalti_device_take(struct smalti_device *devi
 						      struct smalti_error *error)
 {
 	struct smalti_device_local *local = device->locals;
-	while (local && (local->taken || local->memory.bytes != bytes))
+	while (local && (local->taken || local->memory.bytes != bytes || local->lane != device->lane))
 		local = local->next;
 	if (!local)
 		local = add_local(device, bytes, error);
@@ -156,7 +165,7 @@ const struct smalti_device_memory *smalti_device_take(struct smalti_device *devi
 
 void smalti_device_give(struct smalti_device *device, const struct smalti_device_memory *memory)
 {
-	enum { MOST_KEPT = 64 };
+	enum { MOST_KEPT = 64 * SMALTI_DEVICE_LANES };
 	((struct smalti_device_local *)(uintptr_t)memory)->taken = false;
 	if (!device->records)
 		release_locals(device, MOST_KEPT);

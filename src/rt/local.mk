@@ -29,6 +29,7 @@ libcore_la_SOURCES += \
 	src/rt/op.h src/rt/op_use.c src/rt/op_use.h src/rt/task.c src/rt/task.h \
 	src/rt/task_codelets.c src/rt/task_message.h src/rt/task_run.c \
 	src/rt/task_run_device.c \
+	src/rt/lanes.c src/rt/lanes.h \
 	src/rt/threads.c src/rt/threads.h \
 	src/rt/throttle.c src/rt/throttle.h \
 	src/rt/tile.c src/rt/tile.h \

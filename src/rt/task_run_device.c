@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "rt/device.h"
 #include "rt/device_use.h"
+#include "rt/lanes.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
 #include "rt/tile_forms.h"
@@ -19,41 +20,70 @@ static struct smalti_device_memory device_memory_of(const void *interface)
 						 (int64_t)STARPU_VECTOR_GET_ELEMSIZE(interface)};
 }
 
-static void *take(void *device, int64_t bytes, struct smalti_error *error)
+/* A task, and where its tiles are. */
+struct work {
+	struct smalti_device *device;
+	const struct smalti_message *message;
+	struct smalti_lanes *lanes; /* NULL: one step follows the other */
+	struct smalti_device_memory memories[SMALTI_TASK_TILES];
+};
+
+static void *take(void *user, int64_t bytes, struct smalti_error *error)
 {
-	return (void *)(uintptr_t)smalti_device_take(device, bytes, error);
+	const struct work *work = user;
+	if (work->lanes)
+		smalti_device_set_lane(work->device, smalti_lanes_next(work->lanes));
+	return (void *)(uintptr_t)smalti_device_take(work->device, bytes, error);
 }
 
-static void give(void *device, void *memory)
+static void give(void *user, void *memory)
 {
-	smalti_device_give(device, memory);
+	const struct work *work = user;
+	smalti_device_give(work->device, memory);
 }
 
-static int run(void *device, const struct smalti_step *step, void *const data[], struct smalti_error *error)
+static void begin_step(const struct work *work, void *const data[])
 {
-	smalti_device_begin_step(device);
-	if (smalti_op_device(smalti_step_op(step))(device, (const struct smalti_device_memory *const *)data,
+	int behind[SMALTI_DEVICE_LANES];
+	if (work->lanes) {
+		smalti_device_set_lane(work->device, smalti_lanes_next(work->lanes));
+		smalti_lanes_go_on(work->lanes, (const void *const *)data, behind);
+		smalti_device_follow(work->device, behind);
+	}
+	smalti_device_begin_step(work->device);
+}
+
+static int run(void *user, const struct smalti_step *step, void *const data[], struct smalti_error *error)
+{
+	const struct work *work = user;
+	begin_step(work, data);
+	if (smalti_op_device(smalti_step_op(step))(work->device,
+						   (const struct smalti_device_memory *const *)data,
 						   step->arguments, error) == 0)
 		return 0;
 	smalti_error_prefix(error, "%s", smalti_step_op(step)->name);
 	return -1;
 }
 
-/* A task, and where its tiles are. */
-struct work {
-	struct smalti_device *device;
-	const struct smalti_message *message;
-	struct smalti_device_memory memories[SMALTI_TASK_TILES];
-};
-
-static int run_steps(void *user, struct smalti_error *error)
+static int run_steps(struct work *work, struct smalti_error *error)
 {
-	struct work *work = user;
-	const struct smalti_executor executor = {take, give, run, work->device};
+	const struct smalti_executor executor = {take, give, run, work};
 	void *slots[SMALTI_TASK_TILES] = {NULL};
 	for (int i = 0; i < work->message->tiles; i++)
 		slots[i] = &work->memories[i];
 	return smalti_task_run_steps(work->message, &executor, slots, error);
+}
+
+/* Runs the steps in lanes, so that commands that are recorded may run beside each other. */
+static int run_in_lanes(void *user, struct smalti_error *error)
+{
+	struct work *work = user;
+	if (!(work->lanes = smalti_lanes_new(work->message, error)))
+		return -1;
+	const int status = run_steps(work, error);
+	smalti_device_set_lane(work->device, 0);
+	free(work->lanes);
+	return status;
 }
 
 /* Extends the key by a step: two hashes of its arguments make one that no others have. */
@@ -89,7 +119,7 @@ static int run_task(struct smalti_device *device, const struct smalti_message *m
 	if (message->steps == 1 || !smalti_device_can_repeat(device))
 		return run_steps(&work, error);
 	return smalti_device_repeat(device, key_of(&work),
-				    &(const struct smalti_device_work){run_steps, &work}, error);
+				    &(const struct smalti_device_work){run_in_lanes, &work}, error);
 }
 
 static void fail(struct smalti_task_group *task_group, int worker, struct smalti_error *error)

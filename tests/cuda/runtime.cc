@@ -637,6 +637,42 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
 	return cudaSuccess;
 }
 
+/* A node is the number of its step, from 1. */
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *,
+				     cudaGraph_t *, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges,
+				     size_t *count)
+{
+	TURN;
+	static thread_local std::vector<cudaGraphNode_t> found;
+	if (standin_recording() != stream_of(stream))
+		standin_refuse("a stream that is not recorded");
+	found.clear();
+	for (const size_t step : stream_of(stream)->records->behind)
+		found.push_back(reinterpret_cast<cudaGraphNode_t>(step + 1));
+	*status = cudaStreamCaptureStatusActive;
+	*nodes = found.data();
+	*edges = nullptr;
+	*count = found.size();
+	return standin_fails("ends") ? result(cudaErrorUnknown) : cudaSuccess;
+}
+
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *nodes, const cudaGraphEdgeData *,
+						size_t count, unsigned flags)
+{
+	TURN;
+	if (standin_recording() != stream_of(stream) || flags != cudaStreamSetCaptureDependencies)
+		standin_refuse("a stream that is not recorded");
+	standin_graph &graph = *stream_of(stream)->records;
+	graph.behind.clear();
+	for (size_t i = 0; i < count; i++) {
+		const size_t node = reinterpret_cast<size_t>(nodes[i]);
+		if (node == 0 || node > graph.steps.size())
+			standin_refuse("a node that is not recorded");
+		graph.behind.push_back(node - 1);
+	}
+	return cudaSuccess;
+}
+
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
 	TURN;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
+#include <utility>
 
 std::recursive_mutex standin_turn;
 
@@ -47,11 +49,39 @@ static void execute(standin_stream *stream, std::function<void()> step)
 void standin_add_step(standin_stream *stream, std::function<void()> step)
 {
 	if (stream->records) {
-		stream->records->steps.push_back(std::move(step));
+		standin_graph &graph = *stream->records;
+		graph.steps.push_back(std::move(step));
+		graph.edges.push_back(std::exchange(graph.behind, {graph.steps.size() - 1}));
 		return;
 	}
 	standin_calls.calls++;
 	execute(stream, std::move(step));
+}
+
+/* Returns the steps in an order that a device may take: of those that may come next the last one, so that a step
+ * whose edges are missing comes too early. */
+static std::vector<size_t> order(const standin_graph &graph)
+{
+	const size_t count = graph.steps.size();
+	std::vector<size_t> missing(count), order;
+	std::vector<std::vector<size_t>> followers(count);
+	std::set<size_t> ready;
+	for (size_t step = 0; step < count; step++) {
+		missing[step] = graph.edges[step].size();
+		for (const size_t before : graph.edges[step])
+			followers[before].push_back(step);
+		if (missing[step] == 0)
+			ready.insert(step);
+	}
+	while (!ready.empty()) {
+		const size_t step = *ready.rbegin();
+		ready.erase(step);
+		order.push_back(step);
+		for (const size_t follower : followers[step])
+			if (--missing[follower] == 0)
+				ready.insert(follower);
+	}
+	return order;
 }
 
 void standin_add_graph(standin_stream *stream, const standin_graph &graph)
@@ -59,8 +89,8 @@ void standin_add_graph(standin_stream *stream, const standin_graph &graph)
 	standin_calls.calls++;
 	standin_calls.graphs++;
 	standin_calls.nodes += static_cast<long>(graph.steps.size());
-	for (const std::function<void()> &step : graph.steps)
-		execute(stream, step);
+	for (const size_t step : order(graph))
+		execute(stream, graph.steps[step]);
 }
 
 standin_stream *&standin_recording()

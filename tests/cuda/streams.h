@@ -13,9 +13,11 @@
 
 extern std::recursive_mutex standin_turn;
 
-/* Commands that are recorded. */
+/* Commands that are recorded, and for each which of those before it have to be done; `behind`: for the next one. */
 struct standin_graph {
 	std::vector<std::function<void()>> steps;
+	std::vector<std::vector<size_t>> edges;
+	std::vector<size_t> behind;
 };
 
 struct standin_stream {
