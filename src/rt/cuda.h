@@ -21,8 +21,8 @@ struct smalti_cuda_device {
 	struct smalti_cuda_kernel known[SMALTI_CUDA_KERNELS];
 	cublasLtHandle_t cublas;
 	struct smalti_device_memory workspace[SMALTI_DEVICE_LANES]; /* cuBLASLt's and cuDNN's */
-	struct smalti_cuda_product *products;    /* cuda_products.c */
-	struct smalti_cuda_graphs *graphs;       /* cuda_graphs.c */
+	struct smalti_cuda_product *products;                       /* cuda_products.c */
+	struct smalti_cuda_graphs *graphs;                          /* cuda_graphs.c */
 	struct smalti_cuda_attention *attention; /* cuda_attention.c; NULL: the device has no such kernels */
 	struct smalti_cuda_records *records;     /* cuda_repeat.c; NULL: there was nothing to repeat yet */
 	struct smalti_nvml *nvml;                /* NULL: there is none */

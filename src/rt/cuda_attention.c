@@ -25,19 +25,21 @@ typedef CUresult encode_function(CUtensorMap *map, CUtensorMapDataType type, cuu
 				 CUtensorMapFloatOOBfill fill);
 enum { ENCODES_SINCE = 12000 };
 
+/* Kernels for heads of one size, whose groups have so many teams (attention_hopper.cl). */
 static const struct form {
 	int64_t head_dim;
+	int teams;
 	const char *kernels[SMALTI_BF16 + 1]; /* by dtype */
 	int narrow, bytes;                    /* see hopper_parts.h */
 } forms[] = {
-#define FORM(head_dim)                                                                                       \
+#define FORM(head_dim, teams)                                                                                \
 	{                                                                                                    \
-		head_dim,                                                                                    \
-		    {[SMALTI_F16] = "attend_hopper_f16_" #head_dim,                                          \
-		     [SMALTI_BF16] = "attend_hopper_bf16_" #head_dim},                                       \
-		    SMALTI_HOPPER_NARROW(head_dim), SMALTI_HOPPER_BYTES(head_dim)                            \
+		head_dim, teams,                                                                             \
+		    {[SMALTI_F16] = "attend_hopper_f16_" #head_dim "_" #teams,                               \
+		     [SMALTI_BF16] = "attend_hopper_bf16_" #head_dim "_" #teams},                            \
+		    SMALTI_HOPPER_NARROW(head_dim), SMALTI_HOPPER_BYTES(head_dim, teams)                     \
 	}
-    FORM(64), FORM(72), FORM(80), FORM(96), FORM(128),
+    FORM(64, 2), FORM(64, 3), FORM(72, 2), FORM(72, 3), FORM(80, 2), FORM(96, 2), FORM(128, 2),
 };
 enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
 
@@ -45,7 +47,7 @@ struct smalti_cuda_attention {
 	cudaLibrary_t library;
 	encode_function *encode;
 	cudaKernel_t kernels[FORMS][SMALTI_BF16 + 1];
-	int units; /* multiprocessors: one has one group */
+	int units; /* multiprocessors, one at least: one has one group */
 };
 
 /* Finds the kernels and allows each its local memory. */
@@ -88,6 +90,7 @@ void smalti_cuda_attention_open(struct smalti_cuda_device *cuda)
 	if (!attention)
 		return;
 	if (!cudaDeviceGetAttribute(&attention->units, cudaDevAttrMultiProcessorCount, cuda->number) &&
+	    attention->units > 0 &&
 	    !cudaLibraryLoadData(&attention->library, smalti_hopper_program, NULL, NULL, 0, NULL, NULL, 0) &&
 	    find_encoder(attention) && find_kernels(attention, cuda->number))
 		return;
@@ -135,39 +138,54 @@ static struct matrix values_of(const struct smalti_device_attend_tile *a)
 	return (struct matrix){a->v, a->v_first, a->kv_stride, a->keys};
 }
 
-/* Returns the index of the form of such heads; -1: there is none. */
-static int form_of(int64_t head_dim)
+static int64_t shares_of(const struct smalti_device_attend_tile *a, const struct form *form)
 {
-	for (int i = 0; i < FORMS; i++)
-		if (forms[i].head_dim == head_dim)
-			return i;
-	return -1;
+	return (a->queries + SMALTI_HOPPER_QUERIES(form->teams) - 1) / SMALTI_HOPPER_QUERIES(form->teams) *
+	       a->heads;
 }
 
-static int64_t shares_of(const struct smalti_device_attend_tile *a)
+/* Returns how long the multiprocessors take with the shares, as so many of two teams: one of three teams
+ * takes 1.22 times as long (on an H200, heads of 72). */
+static double time_of(const struct smalti_device_attend_tile *a, const struct form *form, int units)
 {
-	return (a->queries + SMALTI_HOPPER_ROWS - 1) / SMALTI_HOPPER_ROWS * a->heads;
+	const int64_t rounds = (shares_of(a, form) + units - 1) / units;
+	return (double)rounds * (form->teams == 3 ? 1.22 : 1);
+}
+
+/* Returns the quickest form for such heads; NULL: there is none. */
+static const struct form *form_of(const struct smalti_device_attend_tile *a, int units)
+{
+	const struct form *best = NULL;
+	for (const struct form *form = forms; form < forms + FORMS; form++)
+		if (form->head_dim == a->head_dim &&
+		    (!best || time_of(a, form, units) < time_of(a, best, units)))
+			best = form;
+	return best;
 }
 
 bool smalti_cuda_attends_tile(struct smalti_device *device, const struct smalti_device_attend_tile *a)
 {
 	const struct matrix q = queries_of(a), k = keys_of(a), v = values_of(a),
 			    y = {a->y, 0, a->heads * a->head_dim, a->queries};
-	return ((struct smalti_cuda_device *)device)->attention &&
-	       (a->dtype == SMALTI_F16 || a->dtype == SMALTI_BF16) && form_of(a->head_dim) >= 0 &&
-	       a->queries > 0 && a->keys > 0 && a->keys <= INT_MAX - SMALTI_HOPPER_ROWS &&
-	       a->queries <= INT_MAX - SMALTI_HOPPER_ROWS && shares_of(a) <= INT_MAX / 2 && a->scale > 0 &&
-	       is_aligned(&q) && is_aligned(&k) && is_aligned(&v) && (!a->last || is_aligned(&y));
+	const struct smalti_cuda_attention *attention = ((struct smalti_cuda_device *)device)->attention;
+	if (!attention || (a->dtype != SMALTI_F16 && a->dtype != SMALTI_BF16) || a->queries <= 0 ||
+	    a->keys <= 0)
+		return false;
+	const struct form *form = form_of(a, attention->units);
+	return form && a->keys <= INT_MAX - SMALTI_HOPPER_KEYS &&
+	       a->queries <= INT_MAX - SMALTI_HOPPER_QUERIES(form->teams) &&
+	       shares_of(a, form) <= INT_MAX / 2 && a->scale > 0 && is_aligned(&q) && is_aligned(&k) &&
+	       is_aligned(&v) && (!a->last || is_aligned(&y));
 }
 
 /* Describes the matrix in boxes of so many columns. */
 static CUresult encode(const struct smalti_cuda_attention *attention,
-		       const struct smalti_device_attend_tile *a, const struct matrix *m, int columns,
-		       CUtensorMap *map)
+		       const struct smalti_device_attend_tile *a, const struct matrix *m, int rows,
+		       int columns, CUtensorMap *map)
 {
 	const cuuint64_t extents[] = {(cuuint64_t)a->head_dim, (cuuint64_t)a->heads, (cuuint64_t)m->tokens},
 			 strides[] = {2 * (cuuint64_t)a->head_dim, 2 * (cuuint64_t)m->stride};
-	const cuuint32_t box[] = {(cuuint32_t)columns, 1, SMALTI_HOPPER_ROWS}, steps[] = {1, 1, 1};
+	const cuuint32_t box[] = {(cuuint32_t)columns, 1, (cuuint32_t)rows}, steps[] = {1, 1, 1};
 	const CUtensorMapSwizzle swizzle = columns == 16   ? CU_TENSOR_MAP_SWIZZLE_32B
 					   : columns == 32 ? CU_TENSOR_MAP_SWIZZLE_64B
 							   : CU_TENSOR_MAP_SWIZZLE_128B;
@@ -181,14 +199,17 @@ static CUresult encode(const struct smalti_cuda_attention *attention,
 enum { Q_WIDE, Q_NARROW, K_WIDE, K_NARROW, VALUES, MAPS };
 
 static CUresult encode_all(const struct smalti_cuda_attention *attention,
-			   const struct smalti_device_attend_tile *a, int narrow, CUtensorMap maps[MAPS])
+			   const struct smalti_device_attend_tile *a, const struct form *form,
+			   CUtensorMap maps[MAPS])
 {
 	const struct matrix q = queries_of(a), k = keys_of(a),
 			    v = values_of(a), *const of[MAPS] = {&q, &q, &k, &k, &v};
 	CUresult status = CUDA_SUCCESS;
 	for (int i = 0; status == CUDA_SUCCESS && i < MAPS; i++) {
-		const bool is_narrow = (i == Q_NARROW || i == K_NARROW) && narrow > 0;
-		status = encode(attention, a, of[i], is_narrow ? narrow : SMALTI_HOPPER_PANEL, &maps[i]);
+		const bool is_narrow = (i == Q_NARROW || i == K_NARROW) && form->narrow > 0;
+		status = encode(attention, a, of[i],
+				of[i] == &q ? SMALTI_HOPPER_QUERIES(form->teams) : SMALTI_HOPPER_KEYS,
+				is_narrow ? form->narrow : SMALTI_HOPPER_PANEL, &maps[i]);
 	}
 	return status;
 }
@@ -202,7 +223,7 @@ int smalti_cuda_attend_tile(struct smalti_device *device, const struct smalti_de
 			    struct smalti_error *error)
 {
 	struct smalti_cuda_device *cuda = (struct smalti_cuda_device *)device;
-	const int form = form_of(a->head_dim);
+	const struct form *form = form_of(a, cuda->attention->units);
 	CUtensorMap maps[MAPS];
 	void *addresses[] = {memory_of(a->state), memory_of(a->y), memory_of(a->lse)};
 	struct attend_hopper_arguments arguments = {.queries = (int)a->queries,
@@ -212,20 +233,19 @@ int smalti_cuda_attend_tile(struct smalti_device *device, const struct smalti_de
 						    .first = a->first,
 						    .last = a->last};
 	void *parameters[MAPS + 4] = {[MAPS] = &addresses[0], &addresses[1], &addresses[2], &arguments};
-	const int64_t units = smalti_max(cuda->attention->units, 1);
-	const struct dim3 groups = {(unsigned)smalti_min(shares_of(a), units), 1, 1},
-			  threads = {SMALTI_HOPPER_THREADS, 1, 1};
+	const struct dim3 groups = {(unsigned)smalti_min(shares_of(a, form), cuda->attention->units), 1, 1},
+			  threads = {SMALTI_HOPPER_THREADS((unsigned)form->teams), 1, 1};
 	for (int i = 0; i < MAPS; i++)
 		parameters[i] = &maps[i];
-	const CUresult encoded = encode_all(cuda->attention, a, forms[form].narrow, maps);
+	const CUresult encoded = encode_all(cuda->attention, a, form, maps);
 	if (encoded)
 		return smalti_fail(error, SMALTI_ENODEV, "cuTensorMapEncodeTiled returns %d", (int)encoded);
 	const cudaError_t status =
-	    cudaLaunchKernel(cuda->attention->kernels[form][a->dtype], groups, threads, parameters,
-			     (size_t)forms[form].bytes, smalti_cuda_stream(cuda));
+	    cudaLaunchKernel(cuda->attention->kernels[form - forms][a->dtype], groups, threads, parameters,
+			     (size_t)form->bytes, smalti_cuda_stream(cuda));
 	if (!status)
 		return 0;
 	cudaGetLastError();
-	return smalti_fail(error, SMALTI_ENODEV, "kernel '%s': CUDA says '%s' (%d)",
-			   forms[form].kernels[a->dtype], cudaGetErrorString(status), (int)status);
+	return smalti_fail(error, SMALTI_ENODEV, "kernel '%s': CUDA says '%s' (%d)", form->kernels[a->dtype],
+			   cudaGetErrorString(status), (int)status);
 }

@@ -5,7 +5,7 @@
 #include "rt/task_message.h"
 
 #if CUDART_VERSION < 13000 /* which had them by these names already */
-#define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3
+#define cudaStreamGetCaptureInfo            cudaStreamGetCaptureInfo_v3
 #define cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2
 #endif
 
@@ -20,7 +20,8 @@ struct record {
 	cudaGraphExec_t graph; /* NULL: it was not recorded */
 };
 
-/* Nodes of the graph that is recorded: the last of an operation's, or those that it follows, if it has none. */
+/* Nodes of the graph that is recorded: the last of an operation's, or those that it follows, if it has none.
+ */
 struct ends {
 	cudaGraphNode_t node[MOST_ENDS];
 	cudaGraphEdgeData edge[MOST_ENDS];

@@ -80,12 +80,12 @@ enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enu
 
 /* Operations that may run beside each other keep to lanes, which have scratch and locals of their own: what
  * follows is for this lane, else for lane 0. */
-enum { SMALTI_DEVICE_LANES = 2 };
+enum { SMALTI_DEVICE_LANES = 3 };
 void smalti_device_set_lane(struct smalti_device *device, int lane);
 /* Before each operation: what those before it had as scratch is free. */
 void smalti_device_begin_step(struct smalti_device *device);
-/* Where commands are recorded: the operation that begins has to wait for no more than these before it, counted
- * from 0, one of each lane at most (-1: none). */
+/* Where commands are recorded: the operation that begins has to wait for no more than these before it,
+ * counted from 0, one of each lane at most (-1: none). */
 void smalti_device_follow(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES]);
 /* Bytes that one operation should keep to in a slot whose size it may choose. */
 int64_t smalti_device_room(const struct smalti_device *device);

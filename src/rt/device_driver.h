@@ -13,7 +13,7 @@ struct smalti_device {
 	bool tf32;    /* products of f32 may be of it; set before the first */
 	/* device_memory.c */
 	int64_t share, held; /* bytes that scratch and locals may take, and do */
-	int lane; /* whose scratch and locals are taken */
+	int lane;            /* whose scratch and locals are taken */
 	struct smalti_device_memory scratch[SMALTI_DEVICE_LANES][SMALTI_DEVICE_SCRATCH];
 	unsigned in_use; /* bit s: the step that runs has scratch s */
 	/* Whether commands are recorded, not executed: meanwhile no memory comes or goes; and whether

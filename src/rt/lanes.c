@@ -20,8 +20,8 @@ struct smalti_lanes {
 	struct touched touched[PLACES];
 };
 
-/* What becomes of a tile while lanes are chosen: when the last step that writes it ends, and the last one that
- * touches it. */
+/* What becomes of a tile while lanes are chosen: when the last step that writes it ends, and the last one
+ * that touches it. */
 struct tile_times {
 	double written, touched;
 };
@@ -99,8 +99,7 @@ static void plan(struct smalti_lanes *lanes, struct tile_times *times)
 struct smalti_lanes *smalti_lanes_new(const struct smalti_message *message, struct smalti_error *error)
 {
 	struct smalti_lanes *lanes = smalti_calloc(1, sizeof(*lanes), error);
-	struct tile_times *times =
-	    smalti_calloc(message->tiles + message->locals + 1, sizeof(*times), error);
+	struct tile_times *times = smalti_calloc(message->tiles + message->locals + 1, sizeof(*times), error);
 	if (!lanes || !times) {
 		free(lanes);
 		free(times);

@@ -15,7 +15,7 @@ struct smalti_lanes *smalti_lanes_new(const struct smalti_message *message, stru
 /* Returns the lane of the step that smalti_lanes_go_on() is called for next. */
 int smalti_lanes_next(const struct smalti_lanes *lanes);
 
-/* Takes the next step with the memories of its buffers (NULL: absent). Has `behind` say which steps have to end
- * before it: of each lane the last one, from 0; -1: none. */
+/* Takes the next step with the memories of its buffers (NULL: absent). Has `behind` say which steps have to
+ * end before it: of each lane the last one, from 0; -1: none. */
 void smalti_lanes_go_on(struct smalti_lanes *lanes, const void *const memories[],
 			int behind[SMALTI_DEVICE_LANES]);

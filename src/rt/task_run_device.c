@@ -57,9 +57,8 @@ static int run(void *user, const struct smalti_step *step, void *const data[], s
 {
 	const struct work *work = user;
 	begin_step(work, data);
-	if (smalti_op_device(smalti_step_op(step))(work->device,
-						   (const struct smalti_device_memory *const *)data,
-						   step->arguments, error) == 0)
+	if (smalti_op_device(smalti_step_op(step))(
+		work->device, (const struct smalti_device_memory *const *)data, step->arguments, error) == 0)
 		return 0;
 	smalti_error_prefix(error, "%s", smalti_step_op(step)->name);
 	return -1;

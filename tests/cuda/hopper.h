@@ -17,7 +17,7 @@
 typedef standin_tensor_map CUtensorMap;
 #define TENSOR_MAP const CUtensorMap
 
-enum { HOPPER_THREADS = 3 * TEAM, TEAM_ROWS = 64, HOPPER_MEMORY_BEGIN = 1024 };
+enum { HOPPER_THREADS = 4 * TEAM, TEAM_ROWS = 64, HOPPER_MEMORY_BEGIN = 1024 };
 
 struct hopper_box {
 	uint to;

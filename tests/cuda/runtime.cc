@@ -638,9 +638,9 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
 }
 
 /* A node is the number of its step, from 1. */
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *,
-				     cudaGraph_t *, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges,
-				     size_t *count)
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status,
+				     unsigned long long *, cudaGraph_t *, const cudaGraphNode_t **nodes,
+				     const cudaGraphEdgeData **edges, size_t *count)
 {
 	TURN;
 	static thread_local std::vector<cudaGraphNode_t> found;
@@ -656,8 +656,8 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
 	return standin_fails("ends") ? result(cudaErrorUnknown) : cudaSuccess;
 }
 
-cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *nodes, const cudaGraphEdgeData *,
-						size_t count, unsigned flags)
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *nodes,
+						const cudaGraphEdgeData *, size_t count, unsigned flags)
 {
 	TURN;
 	if (standin_recording() != stream_of(stream) || flags != cudaStreamSetCaptureDependencies)

@@ -58,8 +58,8 @@ void standin_add_step(standin_stream *stream, std::function<void()> step)
 	execute(stream, std::move(step));
 }
 
-/* Returns the steps in an order that a device may take: of those that may come next the last one, so that a step
- * whose edges are missing comes too early. */
+/* Returns the steps in an order that a device may take: of those that may come next the last one, so that a
+ * step whose edges are missing comes too early. */
 static std::vector<size_t> order(const standin_graph &graph)
 {
 	const size_t count = graph.steps.size();

@@ -13,7 +13,8 @@
 
 extern std::recursive_mutex standin_turn;
 
-/* Commands that are recorded, and for each which of those before it have to be done; `behind`: for the next one. */
+/* Commands that are recorded, and for each which of those before it have to be done; `behind`: for the next
+ * one. */
 struct standin_graph {
 	std::vector<std::function<void()>> steps;
 	std::vector<std::vector<size_t>> edges;

@@ -1,49 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* attend() in f16 and bf16 for compute capability 9.0, where heads have one of a few sizes. A group takes
- * shares, of 128 queries of one head, until none is left. It has three teams: the first two have 64 of the
- * queries each, and go through the keys 128 at a time; a thread of the third one has queries, and tiles of
- * keys and values, copied to local memory, some ahead, also those of the next share. A team softens the
- * scores of a tile while the tensor cores weigh the values of the one before, and while the other team's
- * products are computed: they take turns.
+ * shares, of the queries of one head, until none is left. Two or three of its teams have 64 of the queries
+ * each, and go through the keys 128 at a time; a thread of the last one has queries, and tiles of keys and
+ * values, copied to local memory, some ahead, also those of the next share. A team softens the scores of a
+ * tile while the tensor cores weigh the values of the one before, and while the other teams' products are
+ * computed: they take turns.
  *
  * Between products and the wait for them must be no branch, and indices of arrays have to be constants: else
  * the compiler waits for each product, or has arrays in memory. */
 enum {
-	TILE = SMALTI_HOPPER_ROWS,
+	TILE = SMALTI_HOPPER_KEYS,
 	PANEL_BYTES = 2 * SMALTI_HOPPER_PANEL * TILE,
-	LOADING_REGISTERS = 24,
-	MULTIPLYING_REGISTERS = 240,
 	VALUES_TOGETHER = 1 /* one product has all columns of values, though they are in several panels */
 };
 
-/* Extents of a head, and where everything is in local memory: tiles, and barriers of eight bytes each. */
-template <int head_dim> struct hopper {
+/* Extents of a head, the teams that multiply, and where everything is in local memory: tiles, and barriers of
+ * eight bytes each. */
+template <int head_dim, int teams> struct hopper {
 	enum {
+		HEAD_DIM = head_dim,
 		PANELS = head_dim / SMALTI_HOPPER_PANEL,
 		NARROW = SMALTI_HOPPER_NARROW(head_dim), /* columns */
 		NARROW_MIXTURE = NARROW == 16 ? MIXED_32 : MIXED_64,
 		VALUE_PANELS = (head_dim + SMALTI_HOPPER_PANEL - 1) / SMALTI_HOPPER_PANEL,
 		KEY_BYTES = SMALTI_HOPPER_KEY_BYTES(head_dim),
 		VALUE_BYTES = SMALTI_HOPPER_VALUE_BYTES(head_dim),
-		STAGES = SMALTI_HOPPER_STAGES
+		STAGES = SMALTI_HOPPER_STAGES,
+		ROW_BYTES = SMALTI_HOPPER_ROW_BYTES(head_dim),
+		TEAMS = teams,
+		QUERIES = SMALTI_HOPPER_QUERIES(teams),
+		QUERY_PANEL_BYTES = 2 * SMALTI_HOPPER_PANEL * QUERIES,
+		LOADING_REGISTERS = teams == 3 ? 32 : 24,
+		MULTIPLYING_REGISTERS = teams == 3 ? 160 : 240
 	};
 	uint queries, keys, values, queries_came, queries_read, keys_came, values_came, keys_read,
 	    values_read;
 };
 
-template <int head_dim> DEVICE hopper<head_dim> cut_memory(uint memory)
+template <class form> DEVICE form cut_memory(uint memory)
 {
-	typedef struct hopper<head_dim> hopper;
-	hopper at;
+	form at;
 	at.queries = memory;
-	at.keys = at.queries + hopper::KEY_BYTES;
-	at.values = at.keys + hopper::STAGES * hopper::KEY_BYTES;
-	at.keys_came = at.values + hopper::STAGES * hopper::VALUE_BYTES;
-	at.values_came = at.keys_came + 8 * hopper::STAGES;
-	at.keys_read = at.values_came + 8 * hopper::STAGES;
-	at.values_read = at.keys_read + 8 * hopper::STAGES;
-	at.queries_came = at.values_read + 8 * hopper::STAGES;
+	at.keys = at.queries + form::QUERIES * form::ROW_BYTES;
+	at.values = at.keys + form::STAGES * form::KEY_BYTES;
+	at.keys_came = at.values + form::STAGES * form::VALUE_BYTES;
+	at.values_came = at.keys_came + 8 * form::STAGES;
+	at.keys_read = at.values_came + 8 * form::STAGES;
+	at.values_read = at.keys_read + 8 * form::STAGES;
+	at.queries_came = at.values_read + 8 * form::STAGES;
 	at.queries_read = at.queries_came + 8;
 	return at;
 }
@@ -59,45 +64,50 @@ template <int stages> DEVICE struct stage stage_behind(struct stage stage)
 	return {wraps ? 0 : stage.at + 1, wraps ? stage.phase ^ 1 : stage.phase};
 }
 
-/* What a group takes: 128 queries of a head, from `first` on. */
+/* What a group takes: queries of a head, from `first` on. */
 struct hopper_share {
 	int head, first;
 };
 
-DEVICE int shares_of(const struct attend_hopper_arguments *a)
+template <class form> DEVICE int tiles_of(const struct attend_hopper_arguments *a)
 {
-	return (a->queries + TILE - 1) / TILE * a->heads;
+	return (a->queries + form::QUERIES - 1) / form::QUERIES;
 }
 
+template <class form> DEVICE int shares_of(const struct attend_hopper_arguments *a)
+{
+	return tiles_of<form>(a) * a->heads;
+}
+
+template <class form>
 DEVICE struct hopper_share hopper_share_of(int number, const struct attend_hopper_arguments *a)
 {
-	const int tiles = (a->queries + TILE - 1) / TILE;
-	return {number / tiles, number % tiles * TILE};
+	const int tiles = tiles_of<form>(a);
+	return {number / tiles, number % tiles * form::QUERIES};
 }
 
-/* Of one thread. A tile comes when both teams have read the one that was there.
+/* Of one thread. A tile comes when all teams have read the one that was there.
  * @{ */
-template <int head_dim>
-DEVICE void load_keys(uint to, const CUtensorMap *wide, const CUtensorMap *narrow, int head, int token,
+template <class form, int rows>
+DEVICE void load_rows(uint to, const CUtensorMap *wide, const CUtensorMap *narrow, int head, int token,
 		      uint barrier)
 {
-	typedef struct hopper<head_dim> hopper;
-	expect_bytes(barrier, hopper::KEY_BYTES);
+	const int panel_bytes = 2 * SMALTI_HOPPER_PANEL * rows;
+	expect_bytes(barrier, rows * form::ROW_BYTES);
 	UNROLL
-	for (int i = 0; i < hopper::PANELS; i++)
-		load_box(to + i * PANEL_BYTES, wide, i * SMALTI_HOPPER_PANEL, head, token, barrier);
-	if (hopper::NARROW > 0)
-		load_box(to + hopper::PANELS * PANEL_BYTES, narrow, hopper::PANELS * SMALTI_HOPPER_PANEL,
+	for (int i = 0; i < form::PANELS; i++)
+		load_box(to + i * panel_bytes, wide, i * SMALTI_HOPPER_PANEL, head, token, barrier);
+	if (form::NARROW > 0)
+		load_box(to + form::PANELS * panel_bytes, narrow, form::PANELS * SMALTI_HOPPER_PANEL,
 			 head, token, barrier);
 }
 
-template <int head_dim>
+template <class form>
 DEVICE void load_values(uint to, const CUtensorMap *map, int head, int token, uint barrier)
 {
-	typedef struct hopper<head_dim> hopper;
-	expect_bytes(barrier, hopper::VALUE_BYTES);
+	expect_bytes(barrier, form::VALUE_BYTES);
 	UNROLL
-	for (int i = 0; i < hopper::VALUE_PANELS; i++)
+	for (int i = 0; i < form::VALUE_PANELS; i++)
 		load_box(to + i * PANEL_BYTES, map, i * SMALTI_HOPPER_PANEL, head, token, barrier);
 }
 /* @} */
@@ -112,22 +122,22 @@ template <int head_dim> struct hopper_running {
 };
 
 /* Begins scores [64, TILE] = q · kᵀ, for the team's queries. */
-template <enum smalti_dtype dtype, int head_dim>
+template <enum smalti_dtype dtype, class form>
 DEVICE void begin_scores(float *scores, uint q, uint q_narrow, uint k)
 {
-	typedef struct hopper<head_dim> hopper;
 	UNROLL
-	for (int i = 0; i < 4 * hopper::PANELS; i++) {
-		const int at = i / 4 * PANEL_BYTES + i % 4 * 32;
-		multiply_keys<dtype>(scores, matrix_at(q + at, 16, 1024, MIXED_128),
-				     matrix_at(k + at, 16, 1024, MIXED_128), i > 0);
+	for (int i = 0; i < 4 * form::PANELS; i++) {
+		const int panel = i / 4, at = i % 4 * 32;
+		multiply_keys<dtype>(
+		    scores, matrix_at(q + panel * form::QUERY_PANEL_BYTES + at, 16, 1024, MIXED_128),
+		    matrix_at(k + panel * PANEL_BYTES + at, 16, 1024, MIXED_128), i > 0);
 	}
 	UNROLL
-	for (int i = 0; i < hopper::NARROW / 16; i++) {
-		const enum mixture mixture = (enum mixture)hopper::NARROW_MIXTURE;
+	for (int i = 0; i < form::NARROW / 16; i++) {
+		const enum mixture mixture = (enum mixture)form::NARROW_MIXTURE;
 		multiply_keys<dtype>(
-		    scores, matrix_at(q_narrow + 32 * i, 16, 16 * hopper::NARROW, mixture),
-		    matrix_at(k + hopper::PANELS * PANEL_BYTES + 32 * i, 16, 16 * hopper::NARROW, mixture),
+		    scores, matrix_at(q_narrow + 32 * i, 16, 16 * form::NARROW, mixture),
+		    matrix_at(k + form::PANELS * PANEL_BYTES + 32 * i, 16, 16 * form::NARROW, mixture),
 		    1);
 	}
 	end_batch();
@@ -205,9 +215,15 @@ struct hopper_results {
 	GLOBAL ushort *y;
 };
 
+/* Lets the team behind this one begin: its turn is numbered as it is, from 1. */
+template <class form> DEVICE void end_turn_of(int team)
+{
+	end_turn(team == form::TEAMS - 1 ? 1 : team + 2);
+}
+
 /* A team's queries, and what it has read of the keys and values. */
-template <int head_dim> struct hopper_team {
-	struct hopper<head_dim> at;
+template <class form> struct hopper_team {
+	form at;
 	int number;
 	uint q, q_narrow;
 	struct stage before, now; /* of the tile whose values are to be weighed, and the next one */
@@ -216,28 +232,27 @@ template <int head_dim> struct hopper_team {
 };
 
 /* Goes on to the next tile. */
-template <int head_dim> DEVICE void pass_tile(struct hopper_team<head_dim> *team)
+template <class form> DEVICE void pass_tile(struct hopper_team<form> *team)
 {
 	team->before = team->now;
-	team->now = stage_behind<hopper<head_dim>::STAGES>(team->now);
+	team->now = stage_behind<form::STAGES>(team->now);
 }
 
 /* Scores the next tile, of `keys` keys if it is the last one, while the values of the one before are
  * weighed. */
-template <enum smalti_dtype dtype, int head_dim, bool is_last>
-DEVICE void take_tile(struct hopper_team<head_dim> *team, struct hopper_running<head_dim> *r, int keys)
+template <enum smalti_dtype dtype, class form, bool is_last>
+DEVICE void take_tile(struct hopper_team<form> *team, struct hopper_running<form::HEAD_DIM> *r, int keys)
 {
-	typedef struct hopper<head_dim> hopper;
-	const hopper *at = &team->at;
+	const form *at = &team->at;
 	const struct stage now = team->now, before = team->before;
 	wait_phase(at->keys_came + 8 * now.at, now.phase);
 	wait_phase(at->values_came + 8 * before.at, before.phase);
 	begin_turn(1 + team->number);
 	begin_products();
-	begin_scores<dtype, head_dim>(r->scores, team->q, team->q_narrow,
-				      at->keys + now.at * hopper::KEY_BYTES);
-	begin_values<dtype, head_dim>(r->values, r->weights, at->values + before.at * hopper::VALUE_BYTES);
-	end_turn(2 - team->number);
+	begin_scores<dtype, form>(r->scores, team->q, team->q_narrow,
+				      at->keys + now.at * form::KEY_BYTES);
+	begin_values<dtype, form::HEAD_DIM>(r->values, r->weights, at->values + before.at * form::VALUE_BYTES);
+	end_turn_of<form>(team->number);
 	wait_batches<1>();
 	arrive_if(THREAD % TEAM == 0, at->keys_read + 8 * now.at);
 	if (is_last)
@@ -357,20 +372,19 @@ DEVICE void leave_hopper(const struct hopper_running<head_dim> *r, const struct 
 }
 
 /* Scores a share's first tile. */
-template <enum smalti_dtype dtype, int head_dim>
-DEVICE void begin_share(struct hopper_team<head_dim> *team, struct hopper_running<head_dim> *r, int keys)
+template <enum smalti_dtype dtype, class form>
+DEVICE void begin_share(struct hopper_team<form> *team, struct hopper_running<form::HEAD_DIM> *r, int keys)
 {
-	typedef struct hopper<head_dim> hopper;
-	const hopper *at = &team->at;
+	const form *at = &team->at;
 	const struct stage now = team->now;
 	wait_phase(at->queries_came, team->phase);
 	wait_phase(at->keys_came + 8 * now.at, now.phase);
-	if (team->number == 1)
-		begin_turn(2);
+	if (team->number > 0)
+		begin_turn(1 + team->number);
 	begin_products();
-	begin_scores<dtype, head_dim>(r->scores, team->q, team->q_narrow,
-				      at->keys + now.at * hopper::KEY_BYTES);
-	end_turn(2 - team->number);
+	begin_scores<dtype, form>(r->scores, team->q, team->q_narrow,
+				      at->keys + now.at * form::KEY_BYTES);
+	end_turn_of<form>(team->number);
 	wait_batches<0>();
 	arrive_if(THREAD % TEAM == 0, at->keys_read + 8 * now.at);
 	if (keys < TILE)
@@ -381,63 +395,61 @@ DEVICE void begin_share(struct hopper_team<head_dim> *team, struct hopper_runnin
 }
 
 /* Weighs the values of its last tile. */
-template <enum smalti_dtype dtype, int head_dim>
-DEVICE void end_share(struct hopper_team<head_dim> *team, struct hopper_running<head_dim> *r)
+template <enum smalti_dtype dtype, class form>
+DEVICE void end_share(struct hopper_team<form> *team, struct hopper_running<form::HEAD_DIM> *r)
 {
-	typedef struct hopper<head_dim> hopper;
-	const hopper *at = &team->at;
+	const form *at = &team->at;
 	arrive_if(THREAD % TEAM == 0, at->queries_read);
 	if (team->number == 0)
-		begin_turn(1); /* what the other team has ended last */
+		begin_turn(1); /* what the last team has ended last */
 	wait_phase(at->values_came + 8 * team->before.at, team->before.phase);
 	begin_products();
-	begin_values<dtype, head_dim>(r->values, r->weights,
-				      at->values + team->before.at * hopper::VALUE_BYTES);
+	begin_values<dtype, form::HEAD_DIM>(r->values, r->weights,
+				      at->values + team->before.at * form::VALUE_BYTES);
 	wait_batches<0>();
 	arrive_if(THREAD % TEAM == 0, at->values_read + 8 * team->before.at);
 	team->phase ^= 1;
 }
 
-template <enum smalti_dtype dtype, int head_dim>
-DEVICE void multiply_share(struct hopper_team<head_dim> *team, const struct hopper_share *share,
+template <enum smalti_dtype dtype, class form>
+DEVICE void multiply_share(struct hopper_team<form> *team, const struct hopper_share *share,
 			   const struct hopper_results *to, const struct attend_hopper_arguments *a)
 {
 	const int tiles = (a->keys + TILE - 1) / TILE;
 	const int query = share->first + team->number * 64 + THREAD % TEAM / 32 * 16 + THREAD % 32 / 4;
-	struct hopper_running<head_dim> r = {
+	struct hopper_running<form::HEAD_DIM> r = {
 	};
 	r.origin[0] = r.origin[1] = -INFINITY;
 	UNROLL
 	for (int row = 0; row < 2; row++)
 		if (!a->first && query + 8 * row < a->queries)
 			take_hopper_state(to->state +
-					      hopper_state_of<head_dim>(share->head, query + 8 * row, a),
+					      hopper_state_of<form::HEAD_DIM>(share->head, query + 8 * row, a),
 					  a->queries, row, &r);
-	begin_share<dtype>(team, &r, a->keys);
+	begin_share<dtype, form>(team, &r, a->keys);
 	for (int tile = 1; tile < tiles - 1; tile++)
-		take_tile<dtype, head_dim, false>(team, &r, TILE);
+		take_tile<dtype, form, false>(team, &r, TILE);
 	if (tiles > 1)
-		take_tile<dtype, head_dim, true>(team, &r, a->keys - (tiles - 1) * TILE);
-	end_share<dtype>(team, &r);
+		take_tile<dtype, form, true>(team, &r, a->keys - (tiles - 1) * TILE);
+	end_share<dtype, form>(team, &r);
 	leave_hopper<dtype>(&r, to, share->head, query, a);
 }
 
 /* Does a team's part. */
-template <enum smalti_dtype dtype, int head_dim>
-DEVICE void multiply_hopper(const struct hopper<head_dim> *at, const struct hopper_results *to,
+template <enum smalti_dtype dtype, class form>
+DEVICE void multiply_hopper(const form *at, const struct hopper_results *to,
 			    const struct attend_hopper_arguments *a)
 {
-	typedef struct hopper<head_dim> hopper;
-	struct hopper_team<head_dim> team = {
+	struct hopper_team<form> team = {
 	};
 	team.at = *at;
 	team.number = THREAD / TEAM;
 	team.scale = a->scale;
 	team.q = at->queries + team.number * 64 * 128;
-	team.q_narrow = at->queries + hopper::PANELS * PANEL_BYTES + team.number * 64 * 2 * hopper::NARROW;
-	for (int number = (int)GROUP; number < shares_of(a); number += (int)GROUPS) {
-		const struct hopper_share share = hopper_share_of(number, a);
-		multiply_share<dtype>(&team, &share, to, a);
+	team.q_narrow = at->queries + form::PANELS * form::QUERY_PANEL_BYTES + team.number * 64 * 2 * form::NARROW;
+	for (int number = (int)GROUP; number < shares_of<form>(a); number += (int)GROUPS) {
+		const struct hopper_share share = hopper_share_of<form>(number, a);
+		multiply_share<dtype, form>(&team, &share, to, a);
 	}
 }
 
@@ -446,84 +458,87 @@ struct hopper_maps {
 };
 
 /* Does the part of the thread that loads. */
-template <int head_dim>
-DEVICE void load_hopper(const struct hopper<head_dim> *at, const struct hopper_maps *maps,
+template <class form>
+DEVICE void load_hopper(const form *at, const struct hopper_maps *maps,
 			const struct attend_hopper_arguments *a)
 {
-	typedef struct hopper<head_dim> hopper;
 	struct stage stage = {0, 0};
 	int phase = 1;
 	fetch_map(maps->q_wide);
 	fetch_map(maps->k_wide);
 	fetch_map(maps->v);
-	if (hopper::NARROW > 0) {
+	if (form::NARROW > 0) {
 		fetch_map(maps->q_narrow);
 		fetch_map(maps->k_narrow);
 	}
-	for (int number = (int)GROUP; number < shares_of(a); number += (int)GROUPS, phase ^= 1) {
-		const struct hopper_share share = hopper_share_of(number, a);
+	for (int number = (int)GROUP; number < shares_of<form>(a); number += (int)GROUPS, phase ^= 1) {
+		const struct hopper_share share = hopper_share_of<form>(number, a);
 		wait_phase(at->queries_read, phase);
-		load_keys<head_dim>(at->queries, maps->q_wide, maps->q_narrow, share.head, share.first,
+		load_rows<form, form::QUERIES>(at->queries, maps->q_wide, maps->q_narrow, share.head, share.first,
 				    at->queries_came);
 		for (int key = 0; key < a->keys; key += TILE) {
 			const uint barrier = 8 * stage.at;
 			wait_phase(at->keys_read + barrier, stage.phase ^ 1);
-			load_keys<head_dim>(at->keys + stage.at * hopper::KEY_BYTES, maps->k_wide,
+			load_rows<form, TILE>(at->keys + stage.at * form::KEY_BYTES, maps->k_wide,
 					    maps->k_narrow, share.head, key, at->keys_came + barrier);
 			wait_phase(at->values_read + barrier, stage.phase ^ 1);
-			load_values<head_dim>(at->values + stage.at * hopper::VALUE_BYTES, maps->v,
+			load_values<form>(at->values + stage.at * form::VALUE_BYTES, maps->v,
 					      share.head, key, at->values_came + barrier);
-			stage = stage_behind<hopper::STAGES>(stage);
+			stage = stage_behind<form::STAGES>(stage);
 		}
 	}
 }
 
-template <int head_dim> DEVICE void open_barriers(const struct hopper<head_dim> *at)
+template <class form> DEVICE void open_barriers(const form *at)
 {
 	open_barrier(at->queries_came, 1);
-	open_barrier(at->queries_read, 2);
-	for (int i = 0; i < hopper<head_dim>::STAGES; i++) {
+	open_barrier(at->queries_read, form::TEAMS);
+	for (int i = 0; i < form::STAGES; i++) {
 		open_barrier(at->keys_came + 8 * i, 1);
 		open_barrier(at->values_came + 8 * i, 1);
-		open_barrier(at->keys_read + 8 * i, 2);
-		open_barrier(at->values_read + 8 * i, 2);
+		open_barrier(at->keys_read + 8 * i, form::TEAMS);
+		open_barrier(at->values_read + 8 * i, form::TEAMS);
 	}
 	show_barriers();
 }
 
-template <enum smalti_dtype dtype, int head_dim>
+template <enum smalti_dtype dtype, class form>
 DEVICE void attend_hopper(const struct hopper_maps *maps, const struct hopper_results *to,
 			  const struct attend_hopper_arguments *a)
 {
-	const struct hopper<head_dim> at = cut_memory<head_dim>(hopper_memory());
+	const form at = cut_memory<form>(hopper_memory());
 	if (THREAD == 0)
-		open_barriers<head_dim>(&at);
+		open_barriers<form>(&at);
 	BARRIER();
-	if (THREAD >= 2 * TEAM) {
-		leave_registers<LOADING_REGISTERS>();
-		if (THREAD == 2 * TEAM)
-			load_hopper<head_dim>(&at, maps, a);
+	if (THREAD >= form::TEAMS * TEAM) {
+		leave_registers<form::LOADING_REGISTERS>();
+		if (THREAD == form::TEAMS * TEAM)
+			load_hopper<form>(&at, maps, a);
 	} else {
-		take_registers<MULTIPLYING_REGISTERS>();
-		multiply_hopper<dtype, head_dim>(&at, to, a);
+		take_registers<form::MULTIPLYING_REGISTERS>();
+		multiply_hopper<dtype, form>(&at, to, a);
 	}
 }
 
-#define HOPPER(dtype, head_dim)                                                                              \
+#define HOPPER(dtype, head_dim, teams)                                                                              \
 	(TENSOR_MAP q_wide, TENSOR_MAP q_narrow, TENSOR_MAP k_wide, TENSOR_MAP k_narrow, TENSOR_MAP v,       \
 	 GLOBAL float *state, GLOBAL ushort *y, GLOBAL float *lse, struct attend_hopper_arguments a)         \
 	{                                                                                                    \
 		const struct hopper_maps maps = {&q_wide, &q_narrow, &k_wide, &k_narrow, &v};                \
 		const struct hopper_results to = {state, lse, y};                                            \
-		attend_hopper<dtype, head_dim>(&maps, &to, &a);                                              \
+		attend_hopper<dtype, hopper<head_dim, teams>>(&maps, &to, &a);                                              \
 	}
-KERNEL_WITHIN(attend_hopper_f16_64, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_F16, 64)
-KERNEL_WITHIN(attend_hopper_f16_72, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_F16, 72)
-KERNEL_WITHIN(attend_hopper_f16_80, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_F16, 80)
-KERNEL_WITHIN(attend_hopper_f16_96, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_F16, 96)
-KERNEL_WITHIN(attend_hopper_f16_128, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_F16, 128)
-KERNEL_WITHIN(attend_hopper_bf16_64, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_BF16, 64)
-KERNEL_WITHIN(attend_hopper_bf16_72, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_BF16, 72)
-KERNEL_WITHIN(attend_hopper_bf16_80, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_BF16, 80)
-KERNEL_WITHIN(attend_hopper_bf16_96, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_BF16, 96)
-KERNEL_WITHIN(attend_hopper_bf16_128, SMALTI_HOPPER_THREADS, 1) HOPPER(SMALTI_BF16, 128)
+KERNEL_WITHIN(attend_hopper_f16_64_2, SMALTI_HOPPER_THREADS(2), 1) HOPPER(SMALTI_F16, 64, 2)
+KERNEL_WITHIN(attend_hopper_f16_64_3, SMALTI_HOPPER_THREADS(3), 1) HOPPER(SMALTI_F16, 64, 3)
+KERNEL_WITHIN(attend_hopper_f16_72_2, SMALTI_HOPPER_THREADS(2), 1) HOPPER(SMALTI_F16, 72, 2)
+KERNEL_WITHIN(attend_hopper_f16_72_3, SMALTI_HOPPER_THREADS(3), 1) HOPPER(SMALTI_F16, 72, 3)
+KERNEL_WITHIN(attend_hopper_f16_80_2, SMALTI_HOPPER_THREADS(2), 1) HOPPER(SMALTI_F16, 80, 2)
+KERNEL_WITHIN(attend_hopper_f16_96_2, SMALTI_HOPPER_THREADS(2), 1) HOPPER(SMALTI_F16, 96, 2)
+KERNEL_WITHIN(attend_hopper_f16_128_2, SMALTI_HOPPER_THREADS(2), 1) HOPPER(SMALTI_F16, 128, 2)
+KERNEL_WITHIN(attend_hopper_bf16_64_2, SMALTI_HOPPER_THREADS(2), 1) HOPPER(SMALTI_BF16, 64, 2)
+KERNEL_WITHIN(attend_hopper_bf16_64_3, SMALTI_HOPPER_THREADS(3), 1) HOPPER(SMALTI_BF16, 64, 3)
+KERNEL_WITHIN(attend_hopper_bf16_72_2, SMALTI_HOPPER_THREADS(2), 1) HOPPER(SMALTI_BF16, 72, 2)
+KERNEL_WITHIN(attend_hopper_bf16_72_3, SMALTI_HOPPER_THREADS(3), 1) HOPPER(SMALTI_BF16, 72, 3)
+KERNEL_WITHIN(attend_hopper_bf16_80_2, SMALTI_HOPPER_THREADS(2), 1) HOPPER(SMALTI_BF16, 80, 2)
+KERNEL_WITHIN(attend_hopper_bf16_96_2, SMALTI_HOPPER_THREADS(2), 1) HOPPER(SMALTI_BF16, 96, 2)
+KERNEL_WITHIN(attend_hopper_bf16_128_2, SMALTI_HOPPER_THREADS(2), 1) HOPPER(SMALTI_BF16, 128, 2)
