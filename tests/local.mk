@@ -1,4 +1,4 @@
-LDADD = libharness.la libbench.la libcli.la libserve.la libcore.la $(CUNIT_LIBS)
+LDADD = libharness.la libbench.la libcli.la libserve.la libreport.la libcore.la $(CUNIT_LIBS)
 check_LTLIBRARIES = libharness.la
 libharness_la_SOURCES = \
 	tests/codelet_case.h \

@@ -21,18 +21,12 @@ libcli_la_SOURCES = \
 	src/cli/options.c src/cli/options.h \
 	src/cli/output.c src/cli/output.h \
 	src/cli/progress.c src/cli/progress.h \
-	src/cli/report.c src/cli/report_data.c src/cli/report.h \
-	src/cli/report_failures.c \
-	src/cli/report_page.c src/cli/report_page.h \
-	src/cli/report_samples.c src/cli/report_samples.h \
-	src/cli/report_training.c src/cli/report_training.h \
+	src/cli/report.c \
 	src/cli/retrieve.c src/cli/retrieve.h \
 	src/cli/retrieve_index.c src/cli/retrieve_query.c src/cli/retrieve_train.c \
-	src/cli/retrieve_page.c src/cli/retrieve_page.h \
 	src/cli/retrieve_queries.c src/cli/retrieve_queries.h \
 	src/cli/serve.c \
 	src/cli/signals.c src/cli/signals.h \
-	src/cli/small_image.c src/cli/small_image.h \
 	src/cli/simulate.c src/cli/simulate.h \
 	src/cli/simulate_options.c \
 	src/cli/simulate_print.c src/cli/simulate_print.h \
@@ -47,15 +41,7 @@ libcli_la_SOURCES = \
 bin_PROGRAMS += smalti
 smalti_SOURCES = src/cli/main.c
 nodist_EXTRA_smalti_SOURCES = force-c++-linking-smalti.cc
-smalti_LDADD = libcli.la libserve.la libcore.la
+smalti_LDADD = libcli.la libserve.la libreport.la libcore.la
 if MPI
 smalti_LDFLAGS = $(AM_LDFLAGS) -export-dynamic # StarPU asks a slave for a function by its name (src/rt/slave.h)
 endif
-
-# The page of reports, with the library that draws its charts.
-EXTRA_DIST += src/cli/report.html.in
-CLEANFILES += src/cli/report.html
-src/cli/report.html: src/cli/report.html.in $(CHARTJS)
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e '/^@CHART@$$/{' -e 'r $(CHARTJS)' -e 'd' -e '}' \
-		$(srcdir)/src/cli/report.html.in >$@.part && mv $@.part $@
-src/cli/report_page.lo: src/cli/report.html

@@ -3,10 +3,10 @@
 
 #include "base/json.h"
 
-/* Pages that stand alone: report.html.in up to its data and behind, and what the data is written with. */
+/* Pages that stand alone: page.html.in up to its data and behind, and what the data is written with. */
 
-void smalti_report_begin(FILE *page);
-void smalti_report_end(FILE *page);
+void smalti_page_begin(FILE *page);
+void smalti_page_end(FILE *page);
 
 /* A JSON string of any bytes: what is no UTF-8 becomes U+FFFD, and nothing in it ends a script. */
 void smalti_page_text(FILE *page, const char *text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/report.h"
-#include "cli/report_page.h"
+#include "report/page.h"
+#include "report/report.h"
 
 /* So many points are in a page, but LEAST of each run: a page of many long runs is some megabytes. */
 enum { POINTS = 1 << 15, LEAST = 16 };
@@ -150,17 +150,17 @@ static void put_runs(FILE *page, const struct smalti_runs *runs)
 	fputs("],\n", page);
 }
 
-void smalti_report_data(FILE *page, const struct smalti_report_data *data)
+void smalti_report_data(FILE *page, const struct smalti_report *report)
 {
 	fputs("{\"report\":\"extraction\",", page);
-	smalti_page_member(page, "folder", data->directory);
-	fprintf(page, "\"every\":%" PRId64 ",", data->every);
-	if (data->rows < 0)
+	smalti_page_member(page, "folder", report->directory);
+	fprintf(page, "\"every\":%" PRId64 ",", report->every);
+	if (report->rows < 0)
 		fputs("\"rows\":null,", page);
 	else
-		fprintf(page, "\"rows\":%" PRId64 ",", data->rows);
-	put_failures(page, &data->failures);
-	put_runs(page, &data->runs);
-	fprintf(page, "\"unreadable\":%d,\"shard_bytes\":%" PRId64 "}", data->runs.unreadable,
-		data->shards_bytes);
+		fprintf(page, "\"rows\":%" PRId64 ",", report->rows);
+	put_failures(page, &report->failures);
+	put_runs(page, &report->runs);
+	fprintf(page, "\"unreadable\":%d,\"shard_bytes\":%" PRId64 "}", report->runs.unreadable,
+		report->shards_bytes);
 }

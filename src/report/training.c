@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/report_training.h"
+#include "report/training.h"
 #include "base/file.h"
-#include "cli/report_page.h"
-#include "cli/report_samples.h"
+#include "report/page.h"
+#include "report/samples.h"
 #include "store/lock.h"
 
 #include <math.h>
