@@ -119,6 +119,7 @@ dist_check_SCRIPTS += tests/cuda_repeats.sh
 dist_check_SCRIPTS += tests/cuda_vectors.sh
 dist_check_SCRIPTS += tests/decode.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
+dist_check_SCRIPTS += tests/directories.sh
 dist_check_SCRIPTS += tests/encode.sh
 dist_check_SCRIPTS += tests/extract_bad.sh
 dist_check_SCRIPTS += tests/features_h5py.sh
