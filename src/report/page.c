@@ -55,6 +55,22 @@ const char *smalti_text_of(const cJSON *item)
 	return text ? text : "";
 }
 
+void smalti_page_value(FILE *page, const char *key, const cJSON *object)
+{
+	smalti_page_member(page, key, smalti_text_of(cJSON_GetObjectItemCaseSensitive(object, key)));
+}
+
+void smalti_page_list(FILE *page, const char *key, const cJSON *texts)
+{
+	const cJSON *text = NULL;
+	fprintf(page, "\"%s\":[", key);
+	cJSON_ArrayForEach (text, texts) {
+		fputs(text == texts->child ? "" : ",", page);
+		smalti_page_text(page, smalti_text_of(text));
+	}
+	fputs("],\n", page);
+}
+
 void smalti_page_devices(FILE *page, const cJSON *devices)
 {
 	const cJSON *device = NULL;
