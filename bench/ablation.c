@@ -8,9 +8,9 @@
 #include "bench/online.h"
 #include "bench/peak.h"
 #include "bench/statistics.h"
-#include "cli/report_training.h"
 #include "image/image_writer.h"
 #include "jobs/precision.h"
+#include "report/training.h"
 #include "rt/device_use.h"
 #include "rt/session.h"
 

@@ -39,7 +39,7 @@ smalti_bench_SOURCES = \
 	bench/stages_command.c \
 	bench/train_command.c
 nodist_EXTRA_smalti_bench_SOURCES = force-c++-linking-smalti-bench.cc
-smalti_bench_LDADD = libbench.la libcli.la libcore.la
+smalti_bench_LDADD = libbench.la libcli.la libreport.la libcore.la
 
 bench_pages = \
 	docs/smalti-bench.1 \

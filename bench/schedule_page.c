@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/schedule_page.h"
 #include "base/file.h"
-#include "cli/report_page.h"
+#include "report/page.h"
 
 #include <math.h>
 
@@ -11,13 +11,6 @@ struct smalti_schedule_page {
 	struct smalti_writer *writer;
 	int cases;
 };
-
-static void put_member(FILE *file, const char *key, const char *text)
-{
-	fprintf(file, "\"%s\":", key);
-	smalti_page_text(file, text);
-	fputc(',', file);
-}
 
 /* JSON has no NAN. */
 static void put_number(FILE *file, const char *key, double number)
@@ -33,7 +26,7 @@ static void put_workers(FILE *file, const struct smalti_schedule *s)
 	fputs("\"workers\":[", file);
 	for (int i = 0; i < s->worker_count; i++) {
 		fputs(i ? ",{" : "{", file);
-		put_member(file, "name", s->workers[i].name ? s->workers[i].name : "");
+		smalti_page_member(file, "name", s->workers[i].name ? s->workers[i].name : "");
 		for (int cause = 0; cause < SMALTI_IDLE_CAUSES; cause++)
 			put_number(file, smalti_idle_names[cause], s->workers[i].idle[cause]);
 		fprintf(file, "\"busy\":%.9g}", s->workers[i].busy);
@@ -48,7 +41,7 @@ static void put_ops(FILE *file, const struct smalti_schedule *s)
 	fputs("\"ops\":[", file);
 	for (int i = 0; i < count; i++) {
 		fputs(i ? ",{" : "{", file);
-		put_member(file, "name", ops[i].name);
+		smalti_page_member(file, "name", ops[i].name);
 		fprintf(file, "\"count\":%" PRId64 ",\"seconds\":%.6g,\"deviation\":%.6g}", ops[i].count,
 			ops[i].seconds, ops[i].deviation);
 	}
@@ -102,10 +95,10 @@ struct smalti_schedule_page *smalti_schedule_page_open(const char *path, const c
 		return NULL;
 	}
 	FILE *file = smalti_writer_stream(page->writer);
-	smalti_report_begin(file);
+	smalti_page_begin(file);
 	fputs("{\"report\":\"schedules\",", file);
-	put_member(file, "machine", machine ? machine : "this machine");
-	put_member(file, "model", model ? model : "the embedded model");
+	smalti_page_member(file, "machine", machine ? machine : "this machine");
+	smalti_page_member(file, "model", model ? model : "the embedded model");
 	fputs("\"cases\":[", file);
 	return page;
 }
@@ -115,7 +108,7 @@ int smalti_schedule_page_add(struct smalti_schedule_page *page, const char *name
 {
 	FILE *file = smalti_writer_stream(page->writer);
 	fputs(page->cases++ ? ",\n{" : "{", file);
-	put_member(file, "name", name);
+	smalti_page_member(file, "name", name);
 	put_number(file, "makespan", s->makespan);
 	put_number(file, "area", s->area);
 	put_number(file, "path", s->path);
@@ -142,7 +135,7 @@ int smalti_schedule_page_close(struct smalti_schedule_page *page, int status, st
 	else {
 		FILE *file = smalti_writer_stream(page->writer);
 		fputs("]}", file);
-		smalti_report_end(file);
+		smalti_page_end(file);
 		status = smalti_writer_commit(page->writer, error);
 	}
 	free(page);

@@ -3,7 +3,7 @@
 
 #include "bench/schedule.h"
 
-/* A page with charts of schedules, that of src/cli/report.html.in. */
+/* A page with charts of schedules, that of src/report/page.html.in. */
 struct smalti_schedule_page;
 
 /* A machine or model of NULL is this one, the embedded one. */

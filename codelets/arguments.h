@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/dtype.h"
-#include "codelets/many.h"
 #include "kernels/contrast.h"
+#include "kernels/many.h"
 #include "kernels/matches.h"
 #include "kernels/matmul.h"
 #include "kernels/optimizers.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/devices.h"
 #include "kernels/device/parts.h"
-#include "rt/op.h"
 
 #define KERNEL(name, group_count, group_threads)                                                             \
 	static int name##_device(struct smalti_device *device,                                               \
@@ -23,13 +22,8 @@
 	}
 #include "codelets/devices.def"
 
-static const smalti_device_run runs[SMALTI_OPS] = {
+const smalti_device_run smalti_device_runs[SMALTI_OPS] = {
 #define KERNEL(name, groups, threads) [SMALTI_OP_##name] = name##_device,
 #define FUNCTION(name)                [SMALTI_OP_##name] = name##_device,
 #include "codelets/devices.def"
 };
-
-smalti_device_run smalti_op_device(const struct smalti_op *op)
-{
-	return runs[op - smalti_ops];
-}

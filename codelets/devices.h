@@ -3,6 +3,7 @@
 
 #include "codelets/codelets.h"
 #include "rt/device.h"
+#include "rt/op.h"
 
 /* struct NAME_memories: the buffers of a task as a device has them; NULL: absent. */
 #define INPUT(b)  const struct smalti_device_memory *b;
@@ -18,3 +19,6 @@
 	int smalti_device_##name(struct smalti_device *device, const struct name##_memories *data,           \
 				 const struct name##_arguments *a, struct smalti_error *error);
 #include "codelets/devices.def"
+
+/* What devices run of each operation; NULL: nothing. */
+extern const smalti_device_run smalti_device_runs[SMALTI_OPS];

@@ -7,7 +7,6 @@ libcore_la_SOURCES += \
 	codelets/dit.c \
 	codelets/layout.c \
 	codelets/linear.c \
-	codelets/many.h \
 	codelets/norm.c \
 	codelets/retrieve.c \
 	codelets/sampler.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "codelets/codelets.h"
+#include "codelets/devices.h"
 #include "kernels/conditioning.h"
 #include "kernels/norms.h"
 #include "rt/task.h"
@@ -93,7 +93,7 @@
 	}
 #include "codelets/codelets.def"
 
-const struct smalti_op smalti_ops[] = {
+static const struct smalti_op ops[] = {
 #define CODELET(op_name, op_work, list, members, flop_count, byte_count)                                     \
 	{.name = #op_name,                                                                                   \
 	 .work = SMALTI_##op_work,                                                                           \
@@ -106,18 +106,16 @@ const struct smalti_op smalti_ops[] = {
 	 .dtype = op_name##_dtype,                                                                           \
 	 .flops = op_name##_flops,                                                                           \
 	 .bytes = op_name##_bytes,                                                                           \
-	 .run = op_name##_cpu},
+	 .run = op_name##_cpu,                                                                               \
+	 .device = &smalti_device_runs[SMALTI_OP_##op_name]},
 #include "codelets/codelets.def"
 };
-_Static_assert(sizeof(smalti_ops) / sizeof(smalti_ops[0]) == SMALTI_OPS, "an op without a row");
-const int smalti_op_count = SMALTI_OPS;
 
-enum smalti_work smalti_op_work(const char *name)
+/* The runtime names no directory above its own, so the table comes to it by itself. */
+__attribute__((constructor)) static void hand_over(void)
 {
-	for (int i = 0; i < SMALTI_OPS; i++)
-		if (strcmp(smalti_ops[i].name, name) == 0)
-			return smalti_ops[i].work;
-	return SMALTI_VALUES;
+	smalti_ops = ops;
+	smalti_op_count = SMALTI_OPS;
 }
 
 #define CODELET(name, work, list, members, flops, bytes)                                                     \
@@ -125,7 +123,7 @@ enum smalti_work smalti_op_work(const char *name)
 				  const struct name##_buffers *buffers,                                      \
 				  const struct name##_arguments *arguments)                                  \
 	{                                                                                                    \
-		smalti_task_insert(task_group, &smalti_ops[SMALTI_OP_##name],                                \
-				   (struct smalti_tile *const *)buffers, arguments);                         \
+		smalti_task_insert(task_group, &ops[SMALTI_OP_##name], (struct smalti_tile *const *)buffers, \
+				   arguments);                                                               \
 	}
 #include "codelets/codelets.def"

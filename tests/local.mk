@@ -1,4 +1,4 @@
-LDADD = libharness.la libbench.la libcli.la libcore.la $(CUNIT_LIBS)
+LDADD = libharness.la libbench.la libcli.la libserve.la libreport.la libcore.la $(CUNIT_LIBS)
 check_LTLIBRARIES = libharness.la
 libharness_la_SOURCES = \
 	tests/codelet_case.h \
@@ -119,6 +119,7 @@ dist_check_SCRIPTS += tests/cuda_repeats.sh
 dist_check_SCRIPTS += tests/cuda_vectors.sh
 dist_check_SCRIPTS += tests/decode.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
+dist_check_SCRIPTS += tests/directories.sh
 dist_check_SCRIPTS += tests/encode.sh
 dist_check_SCRIPTS += tests/extract_bad.sh
 dist_check_SCRIPTS += tests/features_h5py.sh
@@ -240,7 +241,7 @@ fuzzers = tests/fuzz/fuzz_caption tests/fuzz/fuzz_config tests/fuzz/fuzz_dataset
 	tests/fuzz/fuzz_serve tests/fuzz/fuzz_shard tests/fuzz/fuzz_spiece tests/fuzz/fuzz_tokenizer
 EXTRA_PROGRAMS += tests/fuzz/run_fuzz
 tests_fuzz_run_fuzz_SOURCES = tests/fuzz/run_fuzz.c tests/fuzz/fuzz.h $(fuzzers:=.c)
-tests_fuzz_run_fuzz_LDADD = libcli.la libcore.la $(LIB_FUZZING_ENGINE)
+tests_fuzz_run_fuzz_LDADD = libserve.la libcore.la $(LIB_FUZZING_ENGINE)
 .PHONY: fuzzers
 fuzzers: $(fuzzers)
 $(fuzzers): tests/fuzz/run_fuzz$(EXEEXT)

@@ -3,11 +3,11 @@
  * A decoding whose bands are distributed over devices: the bits of one device, an even part of the work on
  * each, and nothing moves but rows at the borders, statistics, and what attention reads.
  */
-#include "codelets/many.h"
 #include "embedded.h"
 #include "graphs/vae/plan.h"
 #include "harness.h"
 #include "judge.h"
+#include "kernels/many.h"
 #include "kernels/norms.h"
 #include "moved.h"
 #include "stage.h"

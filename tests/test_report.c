@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/report.h"
-#include "cli/report_page.h"
 #include "harness.h"
+#include "report/page.h"
+#include "report/report.h"
 #include "store/run_read.h"
 
 #include <stdio.h>
@@ -172,7 +172,7 @@ static void long_runs_are_thinned(void)
 	for (int i = 0; i < COUNT_OF_POINTS; i++)
 		points[i] = (struct smalti_run_point){i, 100 - i % 2, {.items = i, .waiting = i % 2}};
 	struct smalti_run run = {.points = points, .count = COUNT_OF_POINTS};
-	struct smalti_report_data *data = calloc(1, sizeof(*data));
+	struct smalti_report *data = calloc(1, sizeof(*data));
 	data->directory = "f";
 	data->runs = (struct smalti_runs){.items = &run, .count = 1};
 	char *text = NULL;

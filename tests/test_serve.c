@@ -3,9 +3,9 @@
  * What a server decides before anything is computed: what a request says, who may wait, where it listens.
  */
 #include "base/base64.h"
-#include "cli/serve.h"
 #include "harness.h"
 #include "rt/recent.h"
+#include "serve/serve.h"
 
 static const struct smalti_serve_options options = {.width = 1024,
 						    .height = 512,

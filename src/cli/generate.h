@@ -57,10 +57,6 @@ struct smalti_item {
 	bool warned;                   /* for the caller: of the parts of the prompt that are ignored */
 };
 
-/* What the line gives wins over the defaults; texts are the line's. */
-struct smalti_request smalti_request_of_line(const struct smalti_request *defaults,
-					     const struct smalti_prompt_line *line);
-
 /* As smalti_prompts_next(); free the line of *item. The id of a bad line is its number. */
 enum smalti_prompts_status smalti_source_next(struct smalti_source *source, struct smalti_item *item,
 					      struct smalti_error *error);

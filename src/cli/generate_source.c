@@ -71,23 +71,6 @@ static enum smalti_prompts_status next_option(struct smalti_source *source, stru
 	return line->prompt ? SMALTI_PROMPTS_LINE : SMALTI_PROMPTS_FAILED;
 }
 
-struct smalti_request smalti_request_of_line(const struct smalti_request *defaults,
-					     const struct smalti_prompt_line *line)
-{
-	struct smalti_request request = *defaults;
-	request.prompt = line->prompt;
-	request.negative_prompt = line->negative ? line->negative : request.negative_prompt;
-	request.scheduler = line->scheduler ? line->scheduler : request.scheduler;
-	request.seed = line->has_seed ? line->seed : request.seed;
-	request.width = line->width ? line->width : request.width;
-	request.height = line->height ? line->height : request.height;
-	request.steps = line->steps ? line->steps : request.steps;
-	request.images = line->images ? line->images : request.images;
-	request.resolution_binning = line->has_binning ? line->binning : request.resolution_binning;
-	request.guidance = line->has_guidance ? line->guidance : request.guidance;
-	return request;
-}
-
 enum smalti_prompts_status smalti_source_next(struct smalti_source *source, struct smalti_item *item,
 					      struct smalti_error *error)
 {

@@ -21,27 +21,12 @@ libcli_la_SOURCES = \
 	src/cli/options.c src/cli/options.h \
 	src/cli/output.c src/cli/output.h \
 	src/cli/progress.c src/cli/progress.h \
-	src/cli/report.c src/cli/report_data.c src/cli/report.h \
-	src/cli/report_failures.c \
-	src/cli/report_page.c src/cli/report_page.h \
-	src/cli/report_samples.c src/cli/report_samples.h \
-	src/cli/report_training.c src/cli/report_training.h \
+	src/cli/report.c \
 	src/cli/retrieve.c src/cli/retrieve.h \
 	src/cli/retrieve_index.c src/cli/retrieve_query.c src/cli/retrieve_train.c \
-	src/cli/retrieve_page.c src/cli/retrieve_page.h \
 	src/cli/retrieve_queries.c src/cli/retrieve_queries.h \
-	src/cli/serve.c src/cli/serve.h \
-	src/cli/serve_answer.c \
-	src/cli/serve_head.c \
-	src/cli/serve_http.c \
-	src/cli/serve_job.c \
-	src/cli/serve_listen.c \
-	src/cli/serve_metrics.c \
-	src/cli/serve_peers.c \
-	src/cli/serve_queue.c src/cli/serve_queue.h \
-	src/cli/serve_request.c \
+	src/cli/serve.c \
 	src/cli/signals.c src/cli/signals.h \
-	src/cli/small_image.c src/cli/small_image.h \
 	src/cli/simulate.c src/cli/simulate.h \
 	src/cli/simulate_options.c \
 	src/cli/simulate_print.c src/cli/simulate_print.h \
@@ -52,25 +37,11 @@ libcli_la_SOURCES = \
 	src/cli/train.c \
 	src/cli/vae_command.c src/cli/vae_command.h \
 	src/cli/verify.c
-libcli_la_LIBADD = $(MICROHTTPD_LIBS)
 
 bin_PROGRAMS += smalti
 smalti_SOURCES = src/cli/main.c
 nodist_EXTRA_smalti_SOURCES = force-c++-linking-smalti.cc
-smalti_LDADD = libcli.la libcore.la
+smalti_LDADD = libcli.la libserve.la libreport.la libcore.la
 if MPI
 smalti_LDFLAGS = $(AM_LDFLAGS) -export-dynamic # StarPU asks a slave for a function by its name (src/rt/slave.h)
 endif
-
-# The page of the server, which the assembler reads.
-EXTRA_DIST += src/cli/serve_page.html
-src/cli/serve_http.lo: src/cli/serve_page.html
-src/cli/serve_http.lo: AM_CFLAGS += -Wa,-I$(srcdir)
-
-# The page of reports, with the library that draws its charts.
-EXTRA_DIST += src/cli/report.html.in
-CLEANFILES += src/cli/report.html
-src/cli/report.html: src/cli/report.html.in $(CHARTJS)
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e '/^@CHART@$$/{' -e 'r $(CHARTJS)' -e 'd' -e '}' \
-		$(srcdir)/src/cli/report.html.in >$@.part && mv $@.part $@
-src/cli/report_page.lo: src/cli/report.html

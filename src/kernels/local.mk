@@ -71,7 +71,7 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/pack.c \
 	src/kernels/cpu/product.c src/kernels/cpu/product.h \
 	src/kernels/cpu/resize.c \
-	src/kernels/epilogue.h src/kernels/moments.h
+	src/kernels/epilogue.h src/kernels/many.h src/kernels/moments.h
 
 # What devices run: one text, which src/rt/opencl.c has in it as it is, src/rt/cuda.c compiled.
 device_kernels = \
@@ -97,7 +97,7 @@ device_kernels = \
 	src/kernels/device/update.cl \
 	src/kernels/device/warp.h
 device_headers = \
-	codelets/argument_structs.h codelets/codelets.def codelets/many.h src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/match.h src/kernels/moments.h \
+	codelets/argument_structs.h codelets/codelets.def src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/many.h src/kernels/match.h src/kernels/moments.h \
 	src/kernels/update_rules.h src/samplers/step.h
 # What compute capability 9.0 alone runs, which src/rt/cuda_attention.c has in it.
 hopper_kernels = \

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "rt/places.h"
 #include "rt/session.h"
+#include "rt/task_message.h"
 #include "rt/transfers.h"
 
 #include <math.h>
@@ -99,20 +100,6 @@ static void watch(struct smalti_meters *meters)
 #endif
 }
 
-struct smalti_meters *smalti_meters_open(struct smalti_error *error)
-{
-	struct smalti_meters *meters = smalti_calloc(1, sizeof(*meters), error);
-	if (!meters)
-		return NULL;
-	meters->began = smalti_now();
-	meters->wall = smalti_wall_clock();
-	pthread_mutex_init(&meters->mutex, NULL);
-	for (int node = 0; node < SMALTI_MAX_NODES; node++)
-		pthread_mutex_init(&meters->of[node].mutex, NULL);
-	watch(meters);
-	return meters;
-}
-
 void smalti_meters_close(struct smalti_meters *meters)
 {
 	if (!meters)
@@ -148,19 +135,39 @@ void smalti_meters_begins(struct smalti_meters *meters, unsigned memory_node)
 	change(&meters->of[memory_node], &meters->of[memory_node].tasks, 1);
 }
 
-void smalti_meters_ends(struct smalti_meters *meters, unsigned memory_node,
-			const struct smalti_device *device, double flops)
+static void ended(void *user, struct starpu_task *task, int worker)
 {
-	struct meter *meter = &meters->of[memory_node];
+	struct smalti_meters *meters = user;
+	const struct smalti_message *message = task->cl_arg;
+	if (message->began <= 0) /* it was no device's */
+		return;
+	const struct smalti_device *device = smalti_session_device(message->task_group->session, worker);
+	struct meter *meter = &meters->of[starpu_worker_get_memory_node((unsigned)worker)];
 	const int64_t in_use = smalti_device_in_use(device);
 	HOLD_MUTEX(&meter->mutex);
 	advance(meter);
 	meter->tasks--;
 	meter->used = in_use;
 	meter->peak = smalti_max(meter->peak, in_use);
-	meter->flops += flops;
+	meter->flops += message->flops;
 	meter->ended++;
 	meter->repeated = smalti_device_repeats(device);
+}
+
+struct smalti_meters *smalti_meters_open(struct smalti_session *session, struct smalti_error *error)
+{
+	struct smalti_meters *meters = smalti_calloc(1, sizeof(*meters), error);
+	if (!meters)
+		return NULL;
+	meters->began = smalti_now();
+	meters->wall = smalti_wall_clock();
+	pthread_mutex_init(&meters->mutex, NULL);
+	for (int node = 0; node < SMALTI_MAX_NODES; node++)
+		pthread_mutex_init(&meters->of[node].mutex, NULL);
+	session->observers[session->observer_count++] =
+	    (struct smalti_observer){.ended = ended, .user = meters};
+	watch(meters);
+	return meters;
 }
 
 static void read_times(struct meter *meter, struct smalti_device_use *use)

@@ -61,13 +61,10 @@ struct smalti_too_large smalti_devices_too_large(const struct smalti_session *se
 /* What is measured, for sessions. */
 struct smalti_meters;
 
-/* Of a session with devices: before its first tile, and when StarPU runs no more. */
-struct smalti_meters *smalti_meters_open(struct smalti_error *error);
+/* Follows the tasks of a session with devices: before its first tile, and when StarPU runs no more. */
+struct smalti_meters *smalti_meters_open(struct smalti_session *session, struct smalti_error *error);
 void smalti_meters_close(struct smalti_meters *meters); /* NULL is allowed */
 /* A task was inserted that has no room on any device. */
 void smalti_meters_too_large(struct smalti_meters *meters, const char *name, int64_t bytes);
-/* By a device's worker: a task was handed over, or has ended. @{ */
+/* By a device's worker: a task was handed over. */
 void smalti_meters_begins(struct smalti_meters *meters, unsigned memory_node);
-void smalti_meters_ends(struct smalti_meters *meters, unsigned memory_node,
-			const struct smalti_device *device, double flops);
-/* @} */

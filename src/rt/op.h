@@ -21,6 +21,13 @@ enum { SMALTI_MAX_BUFFERS = 32, SMALTI_MAX_ARGUMENTS = 384 };
 /* The kinds of memory that a tile may have a form for: main memory, and that of whatever device. */
 enum smalti_device_kind { SMALTI_DEVICE_CPU, SMALTI_DEVICE_GPU, SMALTI_DEVICE_KINDS };
 
+/* What a device runs of an operation, on as many memories as it has buffers (NULL: absent). */
+struct smalti_device;
+struct smalti_device_memory;
+typedef int (*smalti_device_run)(struct smalti_device *device,
+				 const struct smalti_device_memory *const *memories, const void *arguments,
+				 struct smalti_error *error);
+
 /* An operation: what codelets.def says of it in one row. `buffers` are in the order of the pointers
  * that a function is given (NULL for an absent one). */
 struct smalti_op {
@@ -38,22 +45,14 @@ struct smalti_op {
 	double (*flops)(const void *arguments);
 	double (*bytes)(const void *arguments); /* that have to move at least once */
 	int (*run)(const void *data, const void *arguments, struct smalti_error *error); /* on a CPU */
+	const smalti_device_run *device; /* where smalti_op_device() is */
 };
 
-/* The table, which codelets/table.c has. */
-extern const struct smalti_op smalti_ops[];
-extern const int smalti_op_count;
+/* The table, which codelets/table.c hands over before main(). */
+extern const struct smalti_op *smalti_ops;
+extern int smalti_op_count;
 /* The work of the operation of that name; SMALTI_VALUES of another, such as a task of several. */
 enum smalti_work smalti_op_work(const char *name);
-
-/* The form of an op that devices run, on as many memories as it has buffers (NULL: absent). NULL: it runs on
- * CPUs alone. codelets/devices.c */
-struct smalti_device;
-struct smalti_device_memory;
-typedef int (*smalti_device_run)(struct smalti_device *device,
-				 const struct smalti_device_memory *const *memories, const void *arguments,
-				 struct smalti_error *error);
-smalti_device_run smalti_op_device(const struct smalti_op *op);
 
 /* How a task with these arguments touches the op's buffers of one kind: never SMALTI_WRITE_OR_UPDATE. */
 static inline enum smalti_access smalti_op_access(const struct smalti_op *op, int kind, const void *arguments)
@@ -62,4 +61,10 @@ static inline enum smalti_access smalti_op_access(const struct smalti_op *op, in
 	if (access != SMALTI_WRITE_OR_UPDATE)
 		return access;
 	return op->updates(arguments, kind) ? SMALTI_UPDATE : SMALTI_WRITE;
+}
+
+/* Returns what devices run of it. NULL: it runs on CPUs alone. */
+static inline smalti_device_run smalti_op_device(const struct smalti_op *op)
+{
+	return *op->device;
 }

@@ -12,7 +12,8 @@ struct smalti_recent_task {
 	double began, ended; /* smalti_now() */
 };
 
-/* Keeps the last `capacity` tasks of the session from here on, until it is closed. Before any is inserted. */
+/* Keeps the last `capacity` tasks of the session from here on, until it is closed. Once, before any is
+ * inserted. */
 int smalti_recent_keep(struct smalti_session *session, int64_t capacity, struct smalti_error *error);
 void smalti_recent_free(struct smalti_recent *recent);
 /* Of the worker's thread: a task has ended that took so long. */

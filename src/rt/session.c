@@ -85,13 +85,11 @@ void smalti_session_slow(const struct smalti_session *session, int worker, doubl
 	smalti_slowdown_wait(session->slowdown[worker], seconds);
 }
 
-double smalti_session_device_ended(struct smalti_session *session, int worker, double began, double flops)
+double smalti_session_device_ended(struct smalti_session *session, int worker, double began)
 {
 	const double now = smalti_now(), before = session->ended[worker];
 	const double seconds = now - (began > before ? began : before);
 	session->ended[worker] = now;
-	smalti_meters_ends(session->meters, starpu_worker_get_memory_node((unsigned)worker),
-			   session->devices[worker], flops);
 	smalti_session_add_busy(session, worker, seconds);
 	return seconds;
 }

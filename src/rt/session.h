@@ -4,6 +4,7 @@
 #include "rt/device.h"
 #include "rt/lost.h"
 #include "rt/machine.h"
+#include "rt/observer.h"
 #include "rt/perf_directory.h"
 #include "rt/throttle.h"
 #include "smalti/session.h"
@@ -38,7 +39,9 @@ struct smalti_session {
 	bool devices_alone;  /* see rt/devices_alone.h */
 	int64_t task_bytes;  /* that a task's tiles may take on every device; without devices INT64_MAX */
 	int lowest_priority, highest_priority;
-	struct smalti_counting *counting;      /* of rt/counting.h; NULL: tasks run */
+	struct smalti_counting *counting; /* of rt/counting.h; NULL: tasks run */
+	struct smalti_observer observers[SMALTI_OBSERVERS];
+	int observer_count;
 	struct smalti_trace *trace;            /* NULL: not traced */
 	struct smalti_recent *recent;          /* NULL: nobody watches */
 	struct smalti_codelet *codelets;       /* one per op, in the order of smalti_ops[] */
@@ -96,7 +99,7 @@ void smalti_session_place_name(const struct smalti_session *session, int place,
 void smalti_session_add_busy(struct smalti_session *session, int worker, double seconds);
 /* The same for a task of a device, whose worker gives it the next one before: from `began` on, or from when
  * the task before has ended. Returns the seconds. For the worker's thread, when the task has ended. */
-double smalti_session_device_ended(struct smalti_session *session, int worker, double began, double flops);
+double smalti_session_device_ended(struct smalti_session *session, int worker, double began);
 double smalti_session_busy(const struct smalti_session *session, int worker);
 /* Whether a worker is slowed down, and that, behind a task that took so long. @{ */
 bool smalti_session_slows(const struct smalti_session *session, int worker);

@@ -17,6 +17,7 @@
 #include "rt/session.h"
 #include "rt/slowdown.h"
 #include "rt/task.h"
+#include "rt/task_times.h"
 #include "rt/threads.h"
 #include "rt/tile_memory.h"
 #include "rt/trace.h"
@@ -385,6 +386,7 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	session->slowdown = smalti_slowdown_new(error);
 	if (smalti_lost_check(&session->lost, error) < 0)
 		return -1;
+	session->observers[session->observer_count++] = smalti_task_times_observer;
 	session->lost.reconsiders = smalti_policy_reconsiders(starpu_sched_get_sched_policy()->policy_name);
 	session->devices = smalti_devices_open(&session->device_counts, error);
 	session->reproducible = options->reproducible && session->device_counts.sum > 0;
@@ -396,7 +398,7 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	smalti_devices_alone_open(session, options->policy || getenv("STARPU_SCHED"));
 	session->task_bytes = least_task_bytes(session);
 	session->transfers = smalti_calloc(starpu_bus_get_count(), sizeof(*session->transfers), error);
-	session->meters = session->device_counts.sum ? smalti_meters_open(error) : NULL;
+	session->meters = session->device_counts.sum ? smalti_meters_open(session, error) : NULL;
 	if (!session->transfers || (session->device_counts.sum && !session->meters))
 		return -1;
 	return session->trace ? smalti_trace_start(session->trace, error) : 0;

@@ -180,11 +180,6 @@ void smalti_task_times_open(struct smalti_task_times *times, const char *name,
 	times->model.footprint = footprint;
 }
 
-void smalti_task_times_took(struct starpu_task *task, int worker, double seconds)
-{
-	(void)task, (void)worker, (void)seconds;
-}
-
 double smalti_task_times_measured(struct starpu_task *task, int worker)
 {
 	(void)task, (void)worker;
@@ -200,8 +195,9 @@ int smalti_task_times_list(const struct smalti_task_times *times, uint64_t kind,
 
 /* What was inserted. */
 
-void smalti_simulation_uses(const struct smalti_tile *tile, enum smalti_access access)
+static void uses(void *user, const struct smalti_tile *tile, enum smalti_access access)
 {
+	(void)user;
 	if (run.use_count == SMALTI_TASK_TILES)
 		return;
 	const struct smalti_formed *formed = tile->formed;
@@ -214,9 +210,10 @@ void smalti_simulation_uses(const struct smalti_tile *tile, enum smalti_access a
 				     .at_home = formed || tile->memory || smalti_bits_has(&tile->holders, 0)};
 }
 
-void smalti_simulation_receives(int64_t bytes)
+static void receives(void *user, const struct smalti_tile *tile)
 {
-	run.received += (double)bytes;
+	(void)user;
+	run.received += (double)(tile->rows * tile->row_bytes);
 }
 
 /* The memory that a task runs in; SMALTI_CROSSES_ANYWHERE: it is not known. */
@@ -301,8 +298,9 @@ static double fill_costs(const struct starpu_task *task, const struct smalti_mes
 	return least;
 }
 
-void smalti_simulation_inserts(struct starpu_task *task)
+static void inserts(void *user, struct starpu_task *task)
 {
+	(void)user;
 	struct smalti_message *message = task->cl_arg;
 	struct smalti_simulation *result = &run.result;
 	if (result->tasks == 0) {
@@ -341,12 +339,12 @@ static void add_stage(int64_t stage, double end)
 		result->step_ends[stage - 1] = fmax(result->step_ends[stage - 1], end);
 }
 
-void smalti_simulation_ended(const struct starpu_task *task)
+static void ended(void *user, struct starpu_task *task, int worker)
 {
+	(void)user;
 	const struct smalti_message *message = task->cl_arg;
 	const struct starpu_profiling_task_info *info = task->profiling_info;
 	struct smalti_simulation *result = &run.result;
-	const int worker = info->workerid;
 	const unsigned node = starpu_worker_get_memory_node((unsigned)worker);
 	const double start = starpu_timing_timespec_to_us((struct timespec *)&info->start_time),
 		     stop = starpu_timing_timespec_to_us((struct timespec *)&info->end_time),
@@ -361,6 +359,9 @@ void smalti_simulation_ended(const struct starpu_task *task)
 	else if (strcmp(message->task_group->name, "text") == 0)
 		result->text = fmax(result->text, end);
 }
+
+const struct smalti_observer smalti_task_times_observer = {
+    .uses = uses, .receives = receives, .inserts = inserts, .ended = ended};
 
 static void count_transfers(struct smalti_session *session, struct smalti_simulation *result)
 {

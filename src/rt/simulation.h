@@ -1,44 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "rt/op.h"
+#include "base/base.h"
 
 #include <math.h>
 
 /* A session on a machine that is not there: in the program that is built with StarPU's simulation, tasks
- * compute nothing, and take what the machine's description says (simulation/machine.h). What follows the
- * inserted tasks here does nothing in any other program. */
-
-struct smalti_tile;
-struct starpu_task;
+ * compute nothing, and take what the machine's description says (simulation/machine.h). */
 
 #ifdef SMALTI_SIMGRID
-/* The task that is inserted next uses this tile. */
-void smalti_simulation_uses(const struct smalti_tile *tile, enum smalti_access access);
-/* It receives this tile of so many bytes, which another place has made. */
-void smalti_simulation_receives(int64_t bytes);
-/* It is inserted now. */
-void smalti_simulation_inserts(struct starpu_task *task);
-void smalti_simulation_ended(const struct starpu_task *task);
 /* What transfers take at least, in seconds, once smalti_simulation_take() was called; NAN: not known. */
 double smalti_simulation_transfers(void);
 #else
-static inline void smalti_simulation_uses(const struct smalti_tile *tile, enum smalti_access access)
-{
-	(void)tile, (void)access;
-}
-static inline void smalti_simulation_receives(int64_t bytes)
-{
-	(void)bytes;
-}
-static inline void smalti_simulation_inserts(struct starpu_task *task)
-{
-	(void)task;
-}
-static inline void smalti_simulation_ended(const struct starpu_task *task)
-{
-	(void)task;
-}
 static inline double smalti_simulation_transfers(void)
 {
 	return (double)NAN;

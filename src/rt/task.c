@@ -4,12 +4,8 @@
 #include "rt/devices_alone.h"
 #include "rt/places.h"
 #include "rt/ranks.h"
-#include "rt/recent.h"
 #include "rt/session.h"
-#include "rt/simulation.h"
 #include "rt/task_message.h"
-#include "rt/task_times.h"
-#include "rt/trace.h"
 
 #include <starpu.h>
 #include <xxhash.h>
@@ -22,21 +18,13 @@ static void ended(void *argument)
 	struct smalti_session *session = task_group->session;
 	if (task->cl_ret) /* it failed in a slave */
 		smalti_task_group_fail(task_group, task->cl_ret);
-	struct smalti_trace *trace = session->trace;
 	const int worker = starpu_worker_get_id();
 	if (message->began > 0) {
-		message->seconds =
-		    smalti_session_device_ended(session, worker, message->began, message->flops);
+		message->seconds = smalti_session_device_ended(session, worker, message->began);
 		smalti_task_group_task_took(task_group, message->seconds, message->predicted);
 		smalti_lost_fails(task_group, starpu_worker_get_local_memory_node());
 	}
-	if (trace) /* before what it took is part of what is expected */
-		smalti_trace_task(trace, task);
-	if (session->recent && message->seconds > 0)
-		smalti_recent_add(session->recent, worker, task->name, task_group->name, message->seconds);
-	if (message->seconds > 0 && !smalti_task_group_failed(task_group))
-		smalti_task_times_took(task, worker, message->seconds);
-	smalti_simulation_ended(task);
+	smalti_observe(session, ended, task, worker);
 	if (!message->did)
 		smalti_task_group_task_did(task_group, message->position.stage, message->flops);
 	smalti_task_group_task_ends(task_group);
@@ -169,13 +157,11 @@ static void renumber(struct smalti_message *message, const int16_t *number)
 
 /* One more buffer of StarPU's. */
 static void add_buffer(struct starpu_task *task, struct smalti_tile *tile, enum smalti_access access,
-		       struct smalti_trace *trace)
+		       const struct smalti_session *session)
 {
 	task->dyn_handles[task->nbuffers] = smalti_tile_handle(tile);
 	task->dyn_modes[task->nbuffers++] = mode_of(access);
-	smalti_simulation_uses(tile, access);
-	if (trace)
-		smalti_trace_uses(trace, tile->number, access);
+	smalti_observe(session, uses, tile, access);
 }
 
 /* Returns what a device takes for the locals: one that has ended leaves its memory to the next of its size.
@@ -200,7 +186,7 @@ static int64_t bytes_of_locals(const struct smalti_message *message)
 static int attach(struct starpu_task *task, struct smalti_recording *r, struct smalti_error *error)
 {
 	struct smalti_message *message = r->message;
-	struct smalti_trace *trace = message->task_group->session->trace;
+	const struct smalti_session *session = message->task_group->session;
 	int16_t number[SMALTI_TASK_TILES];
 	if (take_arrays(task, r, error) < 0)
 		return -1;
@@ -213,12 +199,12 @@ static int attach(struct starpu_task *task, struct smalti_recording *r, struct s
 			continue;
 		}
 		number[i] = (int16_t)task->nbuffers;
-		add_buffer(task, use->tile, use->access, trace);
+		add_buffer(task, use->tile, use->access, session);
 	}
-	if (message->task_group->session->device_counts.sum > 0)
+	if (session->device_counts.sum > 0)
 		message->local_bytes = bytes_of_locals(message);
 	if (message->task_group->behind)
-		add_buffer(task, message->task_group->behind, SMALTI_WAIT, trace);
+		add_buffer(task, message->task_group->behind, SMALTI_WAIT, session);
 	renumber(message, number);
 	return 0;
 }
@@ -294,7 +280,7 @@ static void bring(struct smalti_task_group *task_group, const struct smalti_reco
 		struct smalti_tile *tile = r->use[i].tile;
 		if (smalti_tile_is_local(tile) || !smalti_moves_count(task_group, tile, r->use[i].access, at))
 			continue;
-		smalti_simulation_receives(tile->rows * tile->row_bytes);
+		smalti_observe(session, receives, tile);
 		smalti_tile_prefetch(tile, smalti_places_node(session->places, at), task->priority);
 	}
 }
@@ -326,9 +312,7 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 		smalti_devices_alone_restrict(task_group->session, task);
 		smalti_lost_prepare(&task_group->session->lost, task);
 		smalti_throttle_enter(throttle);
-		smalti_simulation_inserts(task);
-		if (task_group->session->trace)
-			message->traced = smalti_trace_inserts(task_group->session->trace);
+		smalti_observe(task_group->session, inserts, task);
 		message->position = smalti_task_group_task_begins(task_group, task->flops);
 		status = starpu_task_submit(task);
 		if (status == 0)

@@ -3,7 +3,6 @@
 #include "rt/counting.h"
 #include "rt/ranks.h"
 #include "rt/session.h"
-#include "rt/trace.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -207,8 +206,7 @@ void smalti_task_group_free(struct smalti_task_group *task_group)
 		return;
 	smalti_task_group_wait(task_group);
 	smalti_lost_remove(&task_group->session->lost, task_group);
-	if (task_group->session->trace)
-		smalti_trace_moves(task_group->session->trace, task_group);
+	smalti_observe(task_group->session, leaves, task_group);
 	smalti_moves_free(&task_group->moves);
 	free(task_group->left);
 	drop_cause(task_group);

@@ -73,16 +73,21 @@ static double predict(struct starpu_task *task, unsigned worker, unsigned implem
 	return fmax(1e6 * seconds, 1); /* 0 would say that nothing is known */
 }
 
-void smalti_task_times_took(struct starpu_task *task, int worker, double seconds)
+static void ended(void *user, struct starpu_task *task, int worker)
 {
+	(void)user;
+	const struct smalti_message *message = task->cl_arg;
+	const double seconds = message->seconds;
 	struct smalti_task_times *times = times_of(task);
-	if (!times->asked)
+	if (!times->asked || seconds <= 0 || smalti_task_group_failed(message->task_group))
 		return;
 	starpu_perfmodel_update_history(&times->history, task, arch_of(task, worker), 0, 0, 1e6 * seconds);
 	_Atomic double *ratio = ratio_of(task, worker);
 	const double now = seconds * speed_of(task, worker) / work_of(task);
 	*ratio = *ratio > 0 ? 0.75 * *ratio + 0.25 * now : now;
 }
+
+const struct smalti_observer smalti_task_times_observer = {.ended = ended};
 
 static const struct starpu_perfmodel_history_list *entries_of(struct starpu_perfmodel *history, int worker)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "rt/observer.h"
 #include "rt/rates.h"
 
 #include <stdatomic.h>
@@ -22,8 +23,8 @@ struct smalti_task_times {
 /* `footprint` gives the key of a task. */
 void smalti_task_times_open(struct smalti_task_times *times, const char *name,
 			    uint32_t (*footprint)(struct starpu_task *task));
-/* When it has run there, for so long. */
-void smalti_task_times_took(struct starpu_task *task, int worker, double seconds);
+/* Learns from the tasks of a session, or simulates them (rt/simulation.h). */
+extern const struct smalti_observer smalti_task_times_observer;
 /* The seconds that were measured of its like; NAN: not enough. */
 double smalti_task_times_measured(struct starpu_task *task, int worker);
 /* Adds what a worker has run, as the history's file tells; not what ran once, which may have compiled

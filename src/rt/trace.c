@@ -61,30 +61,6 @@ struct smalti_trace {
 	int64_t arrival_count, arrivals_lost; /* for want of memory */
 };
 
-struct smalti_trace *smalti_trace_new(struct smalti_session *session, const char *path,
-				      struct smalti_error *error)
-{
-	struct smalti_trace *trace = smalti_calloc(1, sizeof(*trace), error);
-	if (!trace)
-		return NULL;
-	pthread_mutex_init(&trace->mutex, NULL);
-	const int rank = smalti_ranks_own();
-	SCOPED(free) char *other = rank ? smalti_format(error, "%s.%d", path, rank) : NULL;
-	trace->session = session;
-	trace->order = smalti_task_order_new(error);
-	if (!trace->order) {
-		smalti_trace_free(trace);
-		return NULL;
-	}
-	if (rank == 0 || other) /* now: a bad path should fail before the work */
-		trace->writer = smalti_writer_open(rank ? other : path, error);
-	if (trace->writer)
-		return trace;
-	smalti_error_prefix(error, "trace");
-	smalti_trace_free(trace);
-	return NULL;
-}
-
 int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error)
 {
 	trace->workers = (int)starpu_worker_get_count();
@@ -117,14 +93,17 @@ static void expect(const struct smalti_trace *trace, struct starpu_task *task, d
 	}
 }
 
-void smalti_trace_uses(struct smalti_trace *trace, int64_t tile, enum smalti_access access)
+static void uses(void *user, const struct smalti_tile *tile, enum smalti_access access)
 {
-	smalti_task_order_uses(trace->order, tile, access);
+	const struct smalti_trace *trace = user;
+	smalti_task_order_uses(trace->order, tile->number, access);
 }
 
-int64_t smalti_trace_inserts(struct smalti_trace *trace)
+static void inserts(void *user, struct starpu_task *task)
 {
-	return smalti_task_order_inserts(trace->order);
+	const struct smalti_trace *trace = user;
+	struct smalti_message *message = task->cl_arg;
+	message->traced = smalti_task_order_inserts(trace->order);
 }
 
 /* That its operations read and write. */
@@ -136,8 +115,11 @@ static double bytes_of(const struct smalti_message *message)
 	return bytes;
 }
 
-void smalti_trace_task(struct smalti_trace *trace, struct starpu_task *task)
+/* Before what it took is part of what is expected. */
+static void ended(void *user, struct starpu_task *task, int worker)
 {
+	(void)worker;
+	struct smalti_trace *trace = user;
 	const struct smalti_message *message = task->cl_arg;
 	struct smalti_pool_state pool;
 	const struct starpu_profiling_task_info *info = task->profiling_info;
@@ -186,8 +168,10 @@ static void add_arrival(struct smalti_trace *trace, const char *request, int64_t
 	memcpy(arrival->bytes, bytes, sizeof(arrival->bytes));
 }
 
-void smalti_trace_moves(struct smalti_trace *trace, const struct smalti_task_group *task_group)
+/* Notes what came to places for it. */
+static void leaves(void *user, const struct smalti_task_group *task_group)
 {
+	struct smalti_trace *trace = user;
 	const struct smalti_moves *moves = &task_group->moves;
 	HOLD_MUTEX(&trace->mutex);
 	for (int place = 0; moves->planned && place < moves->places; place++)
@@ -196,6 +180,33 @@ void smalti_trace_moves(struct smalti_trace *trace, const struct smalti_task_gro
 		for (int place = 0; place < moves->places; place++)
 			add_arrival(trace, task_group->name, stage, place,
 				    smalti_moves_at(moves, stage, place));
+}
+
+struct smalti_trace *smalti_trace_new(struct smalti_session *session, const char *path,
+				      struct smalti_error *error)
+{
+	struct smalti_trace *trace = smalti_calloc(1, sizeof(*trace), error);
+	if (!trace)
+		return NULL;
+	pthread_mutex_init(&trace->mutex, NULL);
+	const int rank = smalti_ranks_own();
+	SCOPED(free) char *other = rank ? smalti_format(error, "%s.%d", path, rank) : NULL;
+	trace->session = session;
+	trace->order = smalti_task_order_new(error);
+	if (!trace->order) {
+		smalti_trace_free(trace);
+		return NULL;
+	}
+	if (rank == 0 || other) /* now: a bad path should fail before the work */
+		trace->writer = smalti_writer_open(rank ? other : path, error);
+	if (trace->writer) {
+		session->observers[session->observer_count++] = (struct smalti_observer){
+		    .uses = uses, .inserts = inserts, .ended = ended, .leaves = leaves, .user = trace};
+		return trace;
+	}
+	smalti_error_prefix(error, "trace");
+	smalti_trace_free(trace);
+	return NULL;
 }
 
 static void write_text(FILE *file, const char *text)

@@ -139,6 +139,23 @@ enum smalti_prompts_status smalti_prompts_next(struct smalti_prompts *prompts,
 	return status < 0 ? SMALTI_PROMPTS_BAD : SMALTI_PROMPTS_LINE;
 }
 
+struct smalti_request smalti_request_of_line(const struct smalti_request *defaults,
+					     const struct smalti_prompt_line *line)
+{
+	struct smalti_request request = *defaults;
+	request.prompt = line->prompt;
+	request.negative_prompt = line->negative ? line->negative : request.negative_prompt;
+	request.scheduler = line->scheduler ? line->scheduler : request.scheduler;
+	request.seed = line->has_seed ? line->seed : request.seed;
+	request.width = line->width ? line->width : request.width;
+	request.height = line->height ? line->height : request.height;
+	request.steps = line->steps ? line->steps : request.steps;
+	request.images = line->images ? line->images : request.images;
+	request.resolution_binning = line->has_binning ? line->binning : request.resolution_binning;
+	request.guidance = line->has_guidance ? line->guidance : request.guidance;
+	return request;
+}
+
 void smalti_prompt_line_free(struct smalti_prompt_line *line)
 {
 	free(line->id);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/base.h"
+#include "smalti/generate.h"
 
 struct smalti_field;
 
@@ -55,6 +56,10 @@ int smalti_prompts_file(const struct smalti_prompts *prompts);
 bool smalti_prompts_waits(const struct smalti_prompts *prompts);
 
 void smalti_prompt_line_free(struct smalti_prompt_line *line);
+
+/* Returns the request of a line: what the line gives wins over the defaults; texts are the line's. */
+struct smalti_request smalti_request_of_line(const struct smalti_request *defaults,
+					     const struct smalti_prompt_line *line);
 
 /* Whether a UTF-8 text can name an output file: 1 to 200 bytes, no '/', no leading '.', no control
  * characters. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
-#include "cli/serve.h"
+#include "serve/serve.h"
 
 /* Whatever the body, a request is within the limits or refused with a reason; whatever the Host, what is
  * taken for this machine's has no letters but those of its name and of hexadecimal numbers. */

@@ -8,7 +8,7 @@
 #endif
 #include "kernels/device/sums.h"
 #include "kernels/device/eights.h"
-#include "codelets/many.h"
+#include "kernels/many.h"
 #include "kernels/epilogue.h"
 #include "kernels/match.h"
 #include "kernels/moments.h"

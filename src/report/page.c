@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/report_page.h"
+#include "report/page.h"
 #include "base/utf8.h"
 #include "rt/device_use.h"
 
 #include <math.h>
 
-/* src/cli/report.html, as the build made it of report.html.in and Chart.js. */
+/* src/report/page.html, as the build made it of page.html.in and Chart.js. */
 __asm__(".pushsection .rodata\n"
 	".local smalti_report_html\n"
-	"smalti_report_html: .incbin \"src/cli/report.html\"\n"
+	"smalti_report_html: .incbin \"src/report/page.html\"\n"
 	".byte 0\n"
 	".popsection\n");
 extern const char smalti_report_html[] __attribute__((visibility("hidden")));
 
 static const char mark[] = "@DATA@";
 
-void smalti_report_begin(FILE *page)
+void smalti_page_begin(FILE *page)
 {
 	fwrite(smalti_report_html, 1, (size_t)(strstr(smalti_report_html, mark) - smalti_report_html), page);
 }
 
-void smalti_report_end(FILE *page)
+void smalti_page_end(FILE *page)
 {
 	fputs(strstr(smalti_report_html, mark) + strlen(mark), page);
 }
@@ -53,6 +53,22 @@ const char *smalti_text_of(const cJSON *item)
 {
 	const char *text = cJSON_GetStringValue(item);
 	return text ? text : "";
+}
+
+void smalti_page_value(FILE *page, const char *key, const cJSON *object)
+{
+	smalti_page_member(page, key, smalti_text_of(cJSON_GetObjectItemCaseSensitive(object, key)));
+}
+
+void smalti_page_list(FILE *page, const char *key, const cJSON *texts)
+{
+	const cJSON *text = NULL;
+	fprintf(page, "\"%s\":[", key);
+	cJSON_ArrayForEach (text, texts) {
+		fputs(text == texts->child ? "" : ",", page);
+		smalti_page_text(page, smalti_text_of(text));
+	}
+	fputs("],\n", page);
 }
 
 void smalti_page_devices(FILE *page, const cJSON *devices)

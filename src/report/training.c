@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/report_training.h"
+#include "report/training.h"
 #include "base/file.h"
-#include "cli/report_page.h"
-#include "cli/report_samples.h"
+#include "report/page.h"
+#include "report/samples.h"
 #include "store/lock.h"
 
 #include <math.h>
@@ -281,17 +281,6 @@ static void put_evaluations(FILE *page, const cJSON *lines)
 	fputs("],\n", page);
 }
 
-static void put_list(FILE *page, const char *key, const cJSON *texts)
-{
-	const cJSON *text = NULL;
-	fprintf(page, "\"%s\":[", key);
-	cJSON_ArrayForEach (text, texts) {
-		fputs(text == texts->child ? "" : ",", page);
-		smalti_page_text(page, smalti_text_of(text));
-	}
-	fputs("],\n", page);
-}
-
 /* Those whose numbers are all there. */
 static void put_operations(FILE *page, const cJSON *list)
 {
@@ -308,10 +297,8 @@ static void put_operations(FILE *page, const cJSON *list)
 			continue;
 		fputs(first ? "{" : ",\n{", page);
 		first = false;
-		smalti_page_member(page, "name",
-				   smalti_text_of(cJSON_GetObjectItemCaseSensitive(one, "name")));
-		smalti_page_member(page, "dtype",
-				   smalti_text_of(cJSON_GetObjectItemCaseSensitive(one, "dtype")));
+		smalti_page_value(page, "name", one);
+		smalti_page_value(page, "dtype", one);
 		for (size_t i = 0; i < COUNT_OF(keys); i++)
 			fprintf(page, "%s\"%s\":%.9g", i ? "," : "", keys[i], values[i]);
 		fputc('}', page);
@@ -332,14 +319,12 @@ void smalti_training_history_print(FILE *page, const char *directory, int64_t ev
 	fputs("{\"report\":\"training\",", page);
 	smalti_page_member(page, "folder", directory);
 	fprintf(page, "\"every\":%" PRId64 ",", every);
-	smalti_page_member(page, "program",
-			   smalti_text_of(cJSON_GetObjectItemCaseSensitive(history->head, "program")));
+	smalti_page_value(page, "program", history->head);
 	smalti_page_member(page, "options", options ? options : "");
 	smalti_page_member(page, "failed", smalti_text_of(history->failed));
-	smalti_page_member(page, "checkpoint",
-			   smalti_text_of(cJSON_GetObjectItemCaseSensitive(last, "checkpoint")));
+	smalti_page_value(page, "checkpoint", last);
 	put_pace(page, history);
-	put_list(page, "workers", names);
+	smalti_page_list(page, "workers", names);
 	fputs("\"fields\":[\"step\"", page);
 	for (int i = 0; i < SMALTI_TRAINING_FIELDS; i++)
 		fprintf(page, ",\"%s\"", fields[i].key);

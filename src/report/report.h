@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "cli/command.h"
-#include "cli/report_training.h"
+#include "report/training.h"
 #include "store/run_read.h"
 
 /* The lines of a directory's failed.jsonl, grouped by stage and by reasons that are alike but for names and
@@ -31,15 +30,22 @@ void smalti_failures_free(struct smalti_failures *failures);
  */
 void smalti_failure_generalize(char *reason, const char *key);
 
-/* What the page is of. */
-struct smalti_report_data {
-	const char *directory;
+/* What a directory of features or of a training run says of itself, for a page. */
+struct smalti_report {
+	const char *directory; /* stays the caller's, and stays */
 	struct smalti_runs runs;
 	struct smalti_failures failures;
 	int64_t rows, shards_bytes; /* committed; rows -1: not known */
 	int64_t every;              /* seconds after which the page loads itself again; 0: never */
-	const struct smalti_training_history *training; /* NULL: it is of an extraction, as the others say */
+	struct smalti_training_history
+	    training; /* without a head it is of an extraction, as the others say */
 };
 
-/* As JSON that may stand in a page: src/cli/report_data.c. */
-void smalti_report_data(FILE *page, const struct smalti_report_data *data);
+/* Reads what there is so far. Free the report whatever fails. */
+int smalti_report_read(struct smalti_report *report, const char *directory, struct smalti_error *error);
+void smalti_report_free(struct smalti_report *report);
+/* Writes the page, which appears complete or not at all. */
+int smalti_report_write(const struct smalti_report *report, const char *path, struct smalti_error *error);
+
+/* Prints the data of an extraction as JSON that may stand in a page: src/report/extraction.c. */
+void smalti_report_data(FILE *page, const struct smalti_report *report);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/parse.h"
-#include "cli/serve.h"
+#include "serve/serve.h"
 
 #include <arpa/inet.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/report.h"
+#include "report/report.h"
 
 #include <ctype.h>
 

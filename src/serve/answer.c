@@ -2,7 +2,7 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/serve.h"
+#include "serve/serve.h"
 
 static const char *type_of(unsigned status)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/serve.h"
+#include "serve/serve.h"
 
 enum { HOST, ORIGIN, LENGTH, ENCODING, HEADERS };
 static const char *const names[HEADERS] = {"Host", "Origin", "Content-Length", "Transfer-Encoding"};

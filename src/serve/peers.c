@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "cli/serve.h"
-#include "cli/signals.h"
 #include "jobs/batch.h"
+#include "serve/serve.h"
 
 #include <poll.h>
 
@@ -140,7 +139,7 @@ static bool look_at_all(struct smalti_server *server)
 {
 	HOLD_MUTEX(&server->mutex);
 	const double now = smalti_now();
-	if (smalti_signals_caught() && !server->closing)
+	if (server->stopping && !server->closing)
 		smalti_serve_jobs_refuse(server);
 	for (struct smalti_serve_peer *peer = server->peers; peer; peer = peer->next) {
 		if (waits_for_images(peer)) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "cli/serve.h"
-#include "cli/signals.h"
 #include "image/image_writer.h"
 #include "jobs/batch.h"
 #include "jobs/plan.h"
+#include "serve/serve.h"
 
 static void free_image(struct smalti_serve_image *image)
 {
@@ -272,7 +271,7 @@ static int submit_image(struct smalti_serve_image *image, struct smalti_error *e
 static bool is_over(struct smalti_server *server)
 {
 	HOLD_MUTEX(&server->mutex);
-	return smalti_signals_caught() && server->queue.waiting == 0;
+	return server->stopping && server->queue.waiting == 0;
 }
 
 void *smalti_serve_submit(void *user)

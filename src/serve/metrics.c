@@ -2,9 +2,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/serve.h"
 #include "rt/device_use.h"
 #include "rt/recent.h"
+#include "serve/serve.h"
 
 #include <math.h>
 

@@ -2,16 +2,15 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
-#include "cli/serve.h"
-#include "cli/signals.h"
+#include "serve/serve.h"
 
 #include <stdarg.h>
 #include <sys/random.h>
 
-/* src/cli/serve_page.html. */
+/* src/serve/page.html. */
 __asm__(".pushsection .rodata\n"
 	".local smalti_serve_page\n"
-	"smalti_serve_page: .incbin \"src/cli/serve_page.html\"\n"
+	"smalti_serve_page: .incbin \"src/serve/page.html\"\n"
 	".byte 0\n"
 	".popsection\n");
 extern const char smalti_serve_page[] __attribute__((visibility("hidden")));
@@ -234,7 +233,7 @@ static enum MHD_Result enqueue(struct smalti_server *server, struct MHD_Connecti
 {
 	struct smalti_serve_peer *peer = smalti_serve_peer_of(connection);
 	pthread_mutex_lock(&server->mutex);
-	const bool closing = server->closing || smalti_signals_caught();
+	const bool closing = server->closing || server->stopping;
 	const enum smalti_serve_admission admission =
 	    closing || server->open >= MOST_WAITING
 		? SMALTI_SERVE_FULL
@@ -440,14 +439,14 @@ static void hear(void *user, const char *format, va_list args)
 	smalti_serve_metrics_answer(&server->metrics, va_arg(args, unsigned));
 }
 
-int smalti_serve_open_http(struct smalti_server *server, const struct smalti_serve_address *address,
-			   struct smalti_error *error)
+int smalti_serve_open_http(struct smalti_server *server, struct smalti_error *error)
 {
-	const unsigned six = address->any.sa_family == AF_INET6 ? MHD_USE_IPv6 : 0;
+	const struct sockaddr *address = &server->address.any;
+	const unsigned six = address->sa_family == AF_INET6 ? MHD_USE_IPv6 : 0;
 	errno = 0;
 	server->daemon = MHD_start_daemon(
 	    MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | six, 0, NULL, NULL,
-	    handle, server, MHD_OPTION_EXTERNAL_LOGGER, hear, server, MHD_OPTION_SOCK_ADDR, &address->any,
+	    handle, server, MHD_OPTION_EXTERNAL_LOGGER, hear, server, MHD_OPTION_SOCK_ADDR, address,
 	    MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
 	    (unsigned)IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
 	    MHD_OPTION_NOTIFY_CONNECTION, smalti_serve_peer_notify, server, MHD_OPTION_END);

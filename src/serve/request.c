@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json_fields.h"
 #include "base/parse.h"
-#include "cli/serve.h"
+#include "serve/serve.h"
 
 /* What OpenAI's requests call otherwise, and what a prompt's line does not have. */
 struct more {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/serve_queue.h"
+#include "serve/queue.h"
 
 enum { MOST_CLIENTS = 4096, MINUTE = 60 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/small_image.h"
+#include "report/small_image.h"
 #include "base/base64.h"
 #include "image/image_writer.h"
 #include "image/turned.h"

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "cli/command.h"
-#include "cli/generate.h"
-#include "cli/serve_queue.h"
+#include "jobs/image_file.h"
+#include "serve/queue.h"
+#include "text/prompts.h"
 
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 
-/* `smalti serve`: images over HTTP. The HTTP library's thread reads requests and writes answers, one thread
- * submits what waits to the batch, and the main thread waits for the batch. */
+/* Images over HTTP, which is what `smalti serve` is. The HTTP library's thread reads requests and writes
+ * answers, one thread submits what waits to the batch, and the main thread waits for the batch. */
 
 struct smalti_serve_options {
 	const char *listen, *token_file;
@@ -21,13 +22,11 @@ struct smalti_serve_options {
 	bool quiet;
 };
 
-enum smalti_exit smalti_serve_run(void *options, int count, char **operands);
-
 /* What requests call the model in a directory: its last name; in a snapshot of Hugging Face's cache, whose
  * name is a hash, that of the model ("org/name"). */
 char *smalti_serve_model_name(const char *path, struct smalti_error *error);
 
-/* serve_request.c: a body of POST /v1/images/generations. */
+/* request.c: a body of POST /v1/images/generations. */
 struct smalti_serve_request {
 	struct smalti_prompt_line line; /* its texts */
 	struct smalti_request request;
@@ -39,7 +38,7 @@ int smalti_serve_request_read(struct smalti_serve_request *request, const char *
 			      struct smalti_error *error);
 void smalti_serve_request_free(struct smalti_serve_request *request);
 
-/* serve_listen.c: where to listen. "127.0.0.1:8000", "[::1]:8000" or "localhost:8000"; port 0: a free one. */
+/* listen.c: where to listen. "127.0.0.1:8000", "[::1]:8000" or "localhost:8000"; port 0: a free one. */
 struct smalti_serve_address {
 	union {
 		struct sockaddr any;
@@ -59,7 +58,7 @@ bool smalti_serve_is_local_origin(const char *origin);
  * likes. */
 void smalti_serve_address_name(const struct sockaddr *address, char name[INET6_ADDRSTRLEN]);
 
-/* serve_metrics.c: what is counted, for Prometheus. */
+/* metrics.c: what is counted, for Prometheus. */
 enum { SMALTI_SERVE_BUCKETS = 12, SMALTI_SERVE_STATUSES = 16 };
 struct smalti_serve_metrics {
 	int64_t answers[SMALTI_SERVE_STATUSES]; /* by status, in the order of a table */
@@ -74,7 +73,7 @@ struct smalti_serve_job;
 struct smalti_serve_peer;
 struct smalti_server;
 
-/* serve_head.c: what a request's head is refused for, before its body is read. */
+/* head.c: what a request's head is refused for, before its body is read. */
 struct smalti_serve_refusal {
 	unsigned status; /* 0: nothing */
 	const char *reason;
@@ -92,9 +91,11 @@ struct smalti_server {
 	struct smalti_model *model;
 	struct smalti_batch *batch;
 	struct smalti_image_origin origin;
+	struct smalti_serve_address address;
 	struct MHD_Daemon *daemon;
 	pthread_t submitter, watcher;
 	double started;
+	atomic_bool stopping;
 	pthread_mutex_t mutex; /* guards what follows, and jobs */
 	bool closing;          /* takes no more requests */
 	bool over;             /* answers none any more */
@@ -106,12 +107,27 @@ struct smalti_server {
 	struct smalti_serve_metrics metrics;
 };
 
+/* server.c. A server begins with its options alone. Close it whatever fails. */
+
+/* Reads the address that it listens at and its token: what is wrong with them is known before a session is
+ * opened. */
+int smalti_server_prepare(struct smalti_server *server, struct smalti_error *error);
+/* Opens the model in the session that the caller has opened for the server, and begins to answer. */
+int smalti_server_start(struct smalti_server *server, struct smalti_error *error);
+/* Makes images until the server is told to stop, then finishes the requests that have begun. Those that wait
+ * are refused. */
+void smalti_server_work(struct smalti_server *server);
+/* Tells a server to stop; a signal's handler may call it. */
+void smalti_server_stop(void *server);
+/* Closes the session, too. */
+int smalti_server_close(struct smalti_server *server, struct smalti_error *error);
+
 /* The text of GET /metrics; NULL without memory. The server's mutex is held. */
 char *smalti_serve_metrics_text(struct smalti_server *server);
 /* The JSON of GET /v1/activity: what workers did from task number `from` on. */
 char *smalti_serve_activity(const struct smalti_server *server, int64_t from);
 
-/* serve_job.c: a request under way. It is freed when neither its connection nor the batch has it any more. */
+/* job.c: a request under way. It is freed when neither its connection nor the batch has it any more. */
 struct smalti_serve_image {
 	struct smalti_serve_job *job;
 	int64_t number, turn;
@@ -155,10 +171,10 @@ void smalti_serve_jobs_refuse(struct smalti_server *server);
 /* @} */
 /* Returns whether nobody waits for an image any more. */
 bool smalti_serve_is_unwanted(void *image);
-/* Submits what waits until a signal has come and nothing is left; a thread of its own. */
+/* Submits what waits until the server stops and nothing is left; a thread of its own. */
 void *smalti_serve_submit(void *server);
 
-/* serve_peers.c: the connections. A request that does not come to its end is closed some seconds after its
+/* peers.c: the connections. A request that does not come to its end is closed some seconds after its
  * beginning, and so is an answer that is not taken; who has gone is noticed; there is always room for one
  * more. */
 enum {
@@ -189,7 +205,7 @@ void smalti_serve_peer_completed(struct smalti_serve_peer *peer);
 /* Until the server is over; a thread of its own. */
 void *smalti_serve_watch(void *server);
 
-/* serve_answer.c: bodies; NULL without memory. Free with free(). */
+/* answer.c: bodies; NULL without memory. Free with free(). */
 char *smalti_serve_error_text(unsigned status, const char *message);
 char *smalti_serve_images_text(const struct smalti_serve_job *job);
 char *smalti_serve_image_event(const struct smalti_serve_image *image);
@@ -203,8 +219,7 @@ unsigned smalti_serve_status(enum smalti_code code);
 /* Before tasks are inserted. The mutex is held. */
 void smalti_serve_wake_workers(struct smalti_server *server);
 
-/* serve_http.c */
-int smalti_serve_open_http(struct smalti_server *server, const struct smalti_serve_address *address,
-			   struct smalti_error *error);
+/* http.c */
+int smalti_serve_open_http(struct smalti_server *server, struct smalti_error *error);
 void smalti_serve_close_http(struct smalti_server *server);
 uint16_t smalti_serve_port(const struct smalti_server *server);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/report.h"
-#include "cli/report_page.h"
+#include "report/page.h"
+#include "report/report.h"
 
 /* So many points are in a page, but LEAST of each run: a page of many long runs is some megabytes. */
 enum { POINTS = 1 << 15, LEAST = 16 };
@@ -100,11 +100,6 @@ static void put_points(FILE *page, const struct smalti_run *run, int64_t step)
 	fputs("]", page);
 }
 
-static void put_value(FILE *page, const char *key, const cJSON *object)
-{
-	smalti_page_member(page, key, smalti_text_of(cJSON_GetObjectItemCaseSensitive(object, key)));
-}
-
 /* Puts an object as a text that people read. */
 static void put_object(FILE *page, const char *key, const cJSON *object)
 {
@@ -115,19 +110,13 @@ static void put_object(FILE *page, const char *key, const cJSON *object)
 static void put_run(FILE *page, const struct smalti_run *run, int64_t most)
 {
 	fputc('{', page);
-	put_value(page, "host", run->head);
-	put_value(page, "program", run->head);
-	put_value(page, "policy", run->head);
+	smalti_page_value(page, "host", run->head);
+	smalti_page_value(page, "program", run->head);
+	smalti_page_value(page, "policy", run->head);
 	smalti_page_member(page, "end", smalti_text_of(run->end));
 	put_object(page, "options", run->head);
 	put_object(page, "sizes", run->head);
-	fputs("\"workers\":[", page);
-	const cJSON *worker = NULL;
-	cJSON_ArrayForEach (worker, cJSON_GetObjectItemCaseSensitive(run->head, "workers")) {
-		fputs(worker->prev->next ? "," : "", page);
-		smalti_page_text(page, smalti_text_of(worker));
-	}
-	fputs("],", page);
+	smalti_page_list(page, "workers", cJSON_GetObjectItemCaseSensitive(run->head, "workers"));
 	put_counts(page, "lengths", &run->lengths, false);
 	put_counts(page, "bins", &run->bins, true);
 	smalti_page_devices(page, run->devices);
@@ -150,17 +139,17 @@ static void put_runs(FILE *page, const struct smalti_runs *runs)
 	fputs("],\n", page);
 }
 
-void smalti_report_data(FILE *page, const struct smalti_report_data *data)
+void smalti_report_data(FILE *page, const struct smalti_report *report)
 {
 	fputs("{\"report\":\"extraction\",", page);
-	smalti_page_member(page, "folder", data->directory);
-	fprintf(page, "\"every\":%" PRId64 ",", data->every);
-	if (data->rows < 0)
+	smalti_page_member(page, "folder", report->directory);
+	fprintf(page, "\"every\":%" PRId64 ",", report->every);
+	if (report->rows < 0)
 		fputs("\"rows\":null,", page);
 	else
-		fprintf(page, "\"rows\":%" PRId64 ",", data->rows);
-	put_failures(page, &data->failures);
-	put_runs(page, &data->runs);
-	fprintf(page, "\"unreadable\":%d,\"shard_bytes\":%" PRId64 "}", data->runs.unreadable,
-		data->shards_bytes);
+		fprintf(page, "\"rows\":%" PRId64 ",", report->rows);
+	put_failures(page, &report->failures);
+	put_runs(page, &report->runs);
+	fprintf(page, "\"unreadable\":%d,\"shard_bytes\":%" PRId64 "}", report->runs.unreadable,
+		report->shards_bytes);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/retrieve_page.h"
+#include "report/retrieve_page.h"
 #include "base/file.h"
-#include "cli/small_image.h"
+#include "report/small_image.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/report_samples.h"
+#include "report/samples.h"
 #include "base/file.h"
-#include "cli/report_page.h"
-#include "cli/small_image.h"
 #include "image/png_reader.h"
+#include "report/page.h"
+#include "report/small_image.h"
 
 enum { STEPS_SHOWN = 8 };
 
