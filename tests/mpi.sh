@@ -141,7 +141,7 @@ for ranks in 2 3; do
     rm -r auto
 done
 slow=(env SMALTI_SLOWDOWN=cpu0:4 "$SMALTI" generate -P prompts "${options[@]}" --shares auto -q -o slow/)
-# Both measure at the same time, in one run of several undisturbed; then what is on paper is forgotten, too.
+# Other programs may disturb what the ranks measure: of some attempts, each without what was measured before, one shows it.
 has_less() {
     local known
     rm -rf .starpu

@@ -192,8 +192,8 @@ static void run_on_two(const char *slowdown, int tasks, const char *models)
 	printf("\n    %s: %d and %d tasks", slowdown, counts[0], counts[1]);
 }
 
-/* One of the two gets so many of the tasks, in one run at least of those during which the machine was not
- * busy with other work, as by chance it never would. */
+/* The CPU gets so many of the tasks. Other programs may disturb a run, but hardly all of so many; and a
+ * scheduler that takes no notice of speeds does not come to such numbers in any. */
 static void check_share(const char *slowdown, int tasks, int cpu, int least, int most, const char *what)
 {
 	enum { RUNS = 100 };
