@@ -30,10 +30,10 @@ refuse() {
     [ ! -s "$work/out" ] || fail "$*: words on the standard output: $(head -c 2000 "$work/out")"
 }
 
-# await_words WORDS FILE: until the file holds them, two minutes at most.
+# await_words WORDS FILE: until the file holds them. Half an hour is for a program that never writes them.
 await_words() {
     local tries
-    for ((tries = 0; tries < 1200; tries++)); do
+    for ((tries = 0; tries < 18000; tries++)); do
         ! grep -qsF -e "$1" "$2" || return 0
         sleep 0.1
     done

@@ -105,10 +105,11 @@ include tests/cuda/local.mk
 TEST_EXTENSIONS = .sh
 dist_check_SCRIPTS =
 dist_check_SCRIPTS += tests/oclgrind.sh
+dist_check_SCRIPTS += tests/faults.sh
 dist_check_SCRIPTS += tests/lost.sh
 dist_check_SCRIPTS += tests/train_devices.sh
-dist_check_SCRIPTS += tests/faults.sh
 dist_check_SCRIPTS += tests/devices.sh
+dist_check_SCRIPTS += tests/examples.sh
 dist_check_SCRIPTS += tests/isa.sh
 # Those above take minutes: they are begun first, so that none of them runs alone at the end.
 dist_check_SCRIPTS += tests/topology.sh
@@ -125,7 +126,6 @@ dist_check_SCRIPTS += tests/extract_bad.sh
 dist_check_SCRIPTS += tests/features_h5py.sh
 dist_check_SCRIPTS += tests/parquet_to_jsonl.sh
 dist_check_SCRIPTS += tests/environments.sh
-dist_check_SCRIPTS += tests/examples.sh
 dist_check_SCRIPTS += tests/export.sh
 dist_check_SCRIPTS += tests/export_disk.sh
 dist_check_SCRIPTS += tests/extract.sh

@@ -141,15 +141,24 @@ for ranks in 2 3; do
     rm -r auto
 done
 slow=(env SMALTI_SLOWDOWN=cpu0:4 "$SMALTI" generate -P prompts "${options[@]}" --shares auto -q -o slow/)
-for known in paper models; do
-    expect 0 '' "${mpirun[@]}" -n 1 "$SMALTI" "${slow[@]:3}" : -n 1 "${slow[@]}"
-    share=$(told shares slow/a.png)
-    echo "a rank of a quarter of the speed, by $known: $share"
-    case $known in
-    paper) [[ $share == 1:0.[1-4]* ]] ;; # of what both measure at the same time
-    models) [[ $share == 1:0.* ]] ;;
-    esac || fail "a rank of a quarter of the speed has shares of $share"
-    rm -r slow
+# Other programs may disturb what the ranks measure: of some attempts, each without what was measured before, one shows it.
+has_less() {
+    local known
+    rm -rf .starpu
+    for known in paper models; do
+        rm -rf slow
+        expect 0 '' "${mpirun[@]}" -n 1 "$SMALTI" "${slow[@]:3}" : -n 1 "${slow[@]}"
+        share=$(told shares slow/a.png)
+        echo "a rank of a quarter of the speed, by $known: $share"
+        case $known in
+        paper) [[ $share == 1:0.[1-4]* ]] || return ;;
+        models) [[ $share == 1:0.* ]] || return ;;
+        esac
+    done
+}
+for attempt in {1..19} last; do
+    ! has_less || break
+    [ "$attempt" != last ] || fail "a rank of a quarter of the speed has shares of $share"
 done
 [ "$(find .starpu -name 'smalti_fused_*' | wc -l)" -ge 2 ] || fail 'the ranks have left no measurements'
 
@@ -171,20 +180,17 @@ expect 1 'No space left on device' "${mpirun[@]}" \
     "$SMALTI" generate -P prompts "${options[@]}" -q -o full/ : -n 1 "$SMALTI" generate -P prompts "${options[@]}" -q -o full/
 [ -z "$(files full)" ] || fail "left behind: $(files full)"
 
-# die NAME SIGNAL: rank 1 gets it when an image is there; soon all have ended, and what is there is whole.
+# die NAME SIGNAL: rank 1 gets it when an image is there; all end, and what is there is whole.
 die() {
-    local process tries
+    local process
     local command=("$SMALTI" generate -P many "${options[@]}" --strategy patch2 -q -o "$1/")
     "${mpirun[@]}" -n 1 "${command[@]}" : -n 1 sh -c 'echo $$ >pid && exec "$@"' sh "${command[@]}" >said 2>&1 &
     process=$!
-    for ((tries = 0; tries < 600; tries++)); do
-        [ -z "$(find "$1" -name '*.png' 2>/dev/null)" ] || break
-        sleep 0.1
-    done
+    until [ -n "$(find "$1" -name '*.png' 2>/dev/null)" ]; do sleep 0.1; done
     kill "-$2" "$(cat pid)"
     local began=$SECONDS
     ! wait "$process" || fail "$1: all is well, though a rank has died"
-    [ $((SECONDS - began)) -lt 120 ] || fail "$1: it took $((SECONDS - began)) s to end"
+    ended_itself "$began"
     while read -r image; do same_image "$image" "whole-patch2/${image##*/}"; done < <(find "$1" -name '*.png')
 }
 
@@ -232,7 +238,7 @@ for ((run = 0; run < kills; run++)); do
     killed=$SECONDS
     wait $process || true
     echo "$strategy, rank $victim of $ranks killed after $moment ms: $((SECONDS - killed)) s"
-    [ $((SECONDS - killed)) -lt 120 ] || fail 'it took too long to end'
+    ended_itself $killed
     for image in some/*.png; do [ ! -e "$image" ] || same_image "$image" "whole-$strategy/${image##*/}"; done
     expect 0 '' "${mpirun[@]}" -n $ranks "${batch[@]}" --resume -o some/
     same some "whole-$strategy"
@@ -291,9 +297,9 @@ of = {was: [seconds[number] for number in seconds if made[number] == was] for wa
 assert min(of[False]) < statistics.median(of[True]) / 5, of
 END_OF_PROGRAM
     }
-    for attempt in 1 2 3 4 5 last; do
+    for attempt in {1..29} last; do
         ! drops || break
-        [ $attempt != last ] || fail "rank 0 went on with images that had failed: $(files lost)"
+        [ "$attempt" != last ] || fail "rank 0 went on with images that had failed: $(files lost)"
     done
     expect 0 '' "${mpirun[@]}" -n 2 "${batch[@]}" --resume -o lost/
     [ "$(find lost -name '*.png' | wc -l)" -eq 12 ] || fail "--resume has made $(files lost)"

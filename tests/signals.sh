@@ -22,32 +22,43 @@ signal() {
     sleep 1.2
 }
 
-# ended SECONDS STATUS: $pid ends within the time, with the status.
-ended() {
-    local status=0 i
-    for ((i = 0; i < 10 * $1; i++)); do
+# has_ended STATUS: $pid ends, with this status. Half an hour is for one that never would.
+has_ended() {
+    local status=0 tries
+    for ((tries = 0; tries < 18000; tries++)); do
         kill -0 "$pid" 2>/dev/null || break
         sleep 0.1
     done
-    kill -0 "$pid" 2>/dev/null && { kill -9 "$pid"; fail "still there after $1 s: $(cat "$work/err")"; }
+    ! kill -9 "$pid" 2>/dev/null || fail "it never ends: $(cat "$work/err")"
     wait "$pid" || status=$?
-    [ "$status" -eq "$2" ] || fail "status $status, expected $2: $(cat "$work/err")"
+    [ "$status" -eq "$1" ]
 }
 
-# Signals at once, as timeout and SLURM send them to a program and its group, are one: the image is finished.
-started "$work/kept.png" --size 512x384 --steps 100
-kill -TERM "$pid"
-kill -TERM "$pid"
-kill -INT "$pid"
-ended 120 0
-[ -s "$work/kept.png" ] || fail "the image in work was dropped"
+# ended STATUS: the same, or the test fails.
+ended() {
+    has_ended "$1" || fail "not status $1: $(cat "$work/err")"
+}
+
+# Signals at once, as timeout and SLURM send them to a program and its group, are one: the image is finished. A machine that
+# has no time for one of the two may leave a second between them, so there are several attempts.
+at_once() {
+    started "$work/kept.png" --size 512x384 --steps 100
+    kill -TERM "$pid"
+    kill -TERM "$pid"
+    kill -INT "$pid"
+    has_ended 0 && [ -s "$work/kept.png" ]
+}
+for attempt in {1..9} last; do
+    ! at_once || break
+    [ "$attempt" != last ] || fail "the image in work was dropped: $(cat "$work/err")"
+done
 grep -qF 'finishing what is in work' "$work/err" || fail "nothing is said: $(cat "$work/err")"
 
 # A second one after a second drops it.
 started "$work/dropped.png" --size 1024x1024 --steps 100
 signal INT finishing
 kill -INT "$pid"
-ended 120 1
+ended 1
 [ ! -e "$work/dropped.png" ] || fail "the image was not dropped"
 grep -qF 'dropping what is in work' "$work/err" || fail "nothing is said: $(cat "$work/err")"
 
@@ -63,7 +74,7 @@ for signal in INT TERM; do
     until [ -n "$(find "$work" -name '.page.html*.part')" ]; do sleep 0.1; done
     sleep 0.5
     kill -$signal "$pid"
-    ended 60 1
+    ended 1
     [ "$(cat "$work/err")" = "smalti retrieve query: stopped by SIG$signal" ] || fail "it says: $(cat "$work/err")"
     [ ! -s "$work/out" ] || fail "it says: $(head -c 500 "$work/out")"
     [ -z "$(find "$work" -name '*page.html*')" ] || fail "something is left: $(files "$work")"
@@ -72,7 +83,7 @@ for signal in INT TERM; do
     pid=$!
     until [ -s "$work/simulator" ]; do sleep 0.1; done
     kill -$signal "$pid"
-    ended 60 1
+    ended 1
     grep -qF "stopped by SIG$signal" "$work/err" || fail "it says: $(cat "$work/err")"
     ! kill -0 "$(cat "$work/simulator")" 2>/dev/null || fail "the simulator goes on"
     [ -z "$(find "$work" -name 'smalti-sim*')" ] || fail "something is left: $(files "$work")"
@@ -85,7 +96,7 @@ for signals in 2 3; do
     signal TERM finishing
     signal TERM dropping
     [ $signals -eq 2 ] || kill -TERM "$pid"
-    ended 120 1
+    ended 1
     grep -qF 'without waiting' "$work/err" || fail "nothing is said: $(cat "$work/err")"
 done
 
@@ -100,7 +111,7 @@ for alarms in 1 2; do
         kill -ALRM "$pid"
         await_words dropping "$work/err"
     done
-    ended 120 1
+    ended 1
     [ $alarms -eq 1 ] || grep -qF 'without waiting' "$work/err" || fail "nothing is said: $(cat "$work/err")"
     rm -rf "$work/features"
 done

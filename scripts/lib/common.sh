@@ -13,8 +13,9 @@ export CONFIG_SHELL=/bin/sh
 
 # What one build compiled, others of the same source take, whatever folder and StarPU they have, where there is ccache.
 use_ccache() {
-    [[ -d /usr/lib/ccache && :$PATH: != *:/usr/lib/ccache:* ]] || return 0
-    export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=${CCACHE_DIR:-$cache/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+    [ -d /usr/lib/ccache ] || return 0
+    export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+    [[ :$PATH: == *:/usr/lib/ccache:* ]] || export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
 }
 use_ccache
 

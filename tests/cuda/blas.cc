@@ -9,6 +9,7 @@ extern "C" {
 #include "base/dtype.h"
 }
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <cublasLt.h>
@@ -205,24 +206,41 @@ std::vector<lanes> widened(const layout &l, bool of_rows, bool tf32, const char 
 	const size_t lines = of_rows ? l.rows : l.columns, length = of_rows ? l.columns : l.rows;
 	const size_t vectors = (length + 7) / 8;
 	std::vector<lanes> wide(vectors * lines);
-	for (size_t line = 0; line < lines; line++)
-		for (size_t i = 0; i < length; i++) {
-			const size_t at = of_rows ? i * l.stride + line : line * l.stride + i;
-			const float value = load(l.type, from, at);
-			wide[line * vectors + i / 8][i % 8] = tf32 ? to_tf32(value) : value;
-		}
+	std::vector<float> line(vectors * 8);
+	for (size_t number = 0; number < lines; number++) {
+		const size_t first = of_rows ? number : number * l.stride, step = of_rows ? l.stride : 1;
+		if (l.type == CUDA_R_32F && step == 1)
+			memcpy(line.data(), from + 4 * first, 4 * length);
+		else
+			for (size_t i = 0; i < length; i++)
+				line[i] = load(l.type, from, first + i * step);
+		for (size_t i = 0; tf32 && i < length; i++)
+			line[i] = to_tf32(line[i]);
+		memcpy(&wide[number * vectors], line.data(), vectors * sizeof(lanes));
+	}
 	return wide;
 }
 
-float dot(const lanes *x, const lanes *y, size_t vectors)
+enum { AT_ONCE = 4 };
+
+/* The products of some lines, one behind the other, with another line. */
+void multiply_lines(const lanes *lines, const lanes *other, size_t vectors, int count,
+		    float products[AT_ONCE])
 {
-	lanes sums = {};
-	float sum = 0;
-	for (size_t i = 0; i < vectors; i++)
-		sums += x[i] * y[i];
-	for (int i = 0; i < 8; i++)
-		sum += sums[i];
-	return sum;
+	lanes sums[AT_ONCE] = {};
+	if (count == AT_ONCE)
+		for (size_t i = 0; i < vectors; i++)
+			for (int line = 0; line < AT_ONCE; line++)
+				sums[line] += lines[line * vectors + i] * other[i];
+	else
+		for (int line = 0; line < count; line++)
+			for (size_t i = 0; i < vectors; i++)
+				sums[line] += lines[line * vectors + i] * other[i];
+	for (int line = 0; line < count; line++) {
+		products[line] = 0;
+		for (int i = 0; i < 8; i++)
+			products[line] += sums[line][i];
+	}
 }
 
 struct product {
@@ -255,13 +273,22 @@ struct product {
 		const auto right = widened(b, what.b == CUBLAS_OP_T, tf32, b_from);
 		const size_t inner = what.a == CUBLAS_OP_T ? a.rows : a.columns, vectors = (inner + 7) / 8;
 		for (size_t column = 0; column < r.columns; column++)
-			for (size_t row = 0; row < r.rows; row++) {
-				float value =
-				    alpha * dot(&left[row * vectors], &right[column * vectors], vectors);
-				if (beta != 0)
-					value += beta * load(c.type, from, column * c.stride + row);
-				store(r.type, to, column * r.stride + row, finished(value, bias, row));
+			for (size_t row = 0; row < r.rows; row += AT_ONCE) {
+				const int count = std::min<size_t>(AT_ONCE, r.rows - row);
+				float products[AT_ONCE];
+				multiply_lines(&left[row * vectors], &right[column * vectors], vectors, count,
+					       products);
+				for (int i = 0; i < count; i++)
+					finish(alpha * products[i], column, row + i, from, to, bias);
 			}
+	}
+
+	void finish(float value, size_t column, size_t row, const char *from, char *to,
+		    const char *bias) const
+	{
+		if (beta != 0)
+			value += beta * load(c.type, from, column * c.stride + row);
+		store(r.type, to, column * r.stride + row, finished(value, bias, row));
 	}
 
 	float finished(float value, const char *bias, size_t row) const

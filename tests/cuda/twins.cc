@@ -15,14 +15,13 @@ static void fill_shared()
 }
 #else
 /* Where the linker puts what is __shared__. */
-extern "C" uint64_t __start_standin_shared[] __attribute__((visibility("hidden")));
-extern "C" uint64_t __stop_standin_shared[] __attribute__((visibility("hidden")));
+extern "C" char __start_standin_shared[] __attribute__((visibility("hidden")));
+extern "C" char __stop_standin_shared[] __attribute__((visibility("hidden")));
 
 /* NaN. */
 static void fill_shared()
 {
-	for (uint64_t *word = __start_standin_shared; word < __stop_standin_shared; word++)
-		*word = UINT64_MAX;
+	memset(__start_standin_shared, 0xff, __stop_standin_shared - __start_standin_shared);
 }
 #endif
 

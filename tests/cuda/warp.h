@@ -8,13 +8,13 @@
 
 enum { ROOMS = STANDIN_MOST_THREADS };
 
-/* The element, of a matrix that the threads of a warp have in words. */
-static inline float warp_element(enum smalti_dtype dtype, const uint *rooms, int words, int word, int row,
-				 int column)
+/* The elements in words, two in each. */
+static inline void widen_words(enum smalti_dtype dtype, const uint *words, int count, float *to)
 {
-	const uint two = rooms[(THREAD / 32 * 32 + row * 4 + column / 2) * words + word];
-	const uint16_t one = (uint16_t)(two >> 16 * (column % 2));
-	return dtype == SMALTI_BF16 ? FLOAT_OF_BITS((uint)one << 16) : smalti_f16_to_f32(one);
+	for (int i = 0; i < 2 * count; i++) {
+		const uint16_t one = (uint16_t)(words[i / 2] >> 16 * (i % 2));
+		to[i] = dtype == SMALTI_BF16 ? FLOAT_OF_BITS((uint)one << 16) : smalti_f16_to_f32(one);
+	}
 }
 
 static inline void leave_row(LOCAL const ushort **rooms, LOCAL const ushort *row)
@@ -45,14 +45,15 @@ static inline void load_turned(LOCAL const ushort *row, uint to[4])
 
 static inline void multiply_matrices(enum smalti_dtype dtype, float sums[4], const uint a[4], const uint b[2])
 {
-	static uint a_rooms[ROOMS * 4], b_rooms[ROOMS * 2];
-	memcpy(&a_rooms[THREAD * 4], a, 4 * sizeof(*a));
-	memcpy(&b_rooms[THREAD * 2], b, 2 * sizeof(*b));
+	static float a_rooms[ROOMS][4][2], b_rooms[ROOMS][2][2];
+	const uint thread = THREAD, lane = thread % 32, warp = thread - lane;
+	widen_words(dtype, a, 4, a_rooms[thread][0]);
+	widen_words(dtype, b, 2, b_rooms[thread][0]);
 	standin_barrier();
 	for (int i = 0; i < 4; i++)
 		for (int k = 0; k < 16; k++)
-			sums[i] += warp_element(dtype, a_rooms, 4, i / 2 + 2 * (k / 8), LANE / 4, k % 8) *
-				   warp_element(dtype, b_rooms, 2, k / 8, 2 * (LANE % 4) + i % 2, k % 8);
+			sums[i] += a_rooms[warp + lane / 4 * 4 + k % 8 / 2][i / 2 + 2 * (k / 8)][k % 2] *
+				   b_rooms[warp + (2 * (lane % 4) + i % 2) * 4 + k % 8 / 2][k / 8][k % 2];
 	standin_barrier();
 }
 
