@@ -58,6 +58,20 @@ rm "$work/libraries/libnvidia-ml.so.1"
 SMALTI_STANDIN_DEVICES=1 latents unknown --cuda 1 --cpus 1 --trace "$work/trace"
 ! grep -q '"utilisation"' "$work/trace" || fail "a utilisation without the driver's library"
 
+# Memory that devices copy from is not given back: without a limit a quarter of what may be used is left to it.
+python3 - "$work/large.safetensors" <<'END_OF_PROGRAM'
+import json, struct, sys
+bytes_of = 4 * 4 * 1024 * 1024
+head = json.dumps({"latents": {"dtype": "F32", "shape": [1, 4, 1024, 1024], "data_offsets": [0, bytes_of]}}).encode()
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(head)) + head + bytes(bytes_of))
+END_OF_PROGRAM
+(
+    ulimit -v 6500000
+    SMALTI_STANDIN_DEVICES=1 SMALTI_STANDIN_UNITS=132 "$SMALTI" decode "$work/large.safetensors" --cuda 1 --cpus 1 --plan >"$work/log"
+)
+read -r _ most _ < <(grep '^memory' "$work/log")
+[ "$most" -le $((6500000 / 1024 * 3 / 4)) ] || fail "a plan of $most MiB: $(head -5 "$work/log")"
+
 # Other precisions, and results that do not depend on the policy.
 export SMALTI_STANDIN_DEVICES=2
 for precision in f16 tf32; do

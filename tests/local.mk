@@ -40,7 +40,7 @@ store_tests = tests/test_export tests/test_extract tests/test_extract_sizes test
 	tests/test_store_claims tests/test_store_directory tests/test_store_failures tests/test_store_lock \
 	tests/test_store_ranges tests/test_store_shards tests/test_verify
 rt_tests = tests/test_counting tests/test_counts tests/test_crossings tests/test_cudnn tests/test_device_tiles \
-	tests/test_environment tests/test_fusion tests/test_insertion tests/test_memory_limit \
+	tests/test_environment tests/test_fusion tests/test_insertion tests/test_lanes tests/test_memory_limit \
 	tests/test_perf_models tests/test_places tests/test_policies tests/test_rates tests/test_schedule \
 	tests/test_session tests/test_slowdown tests/test_tile_forms tests/test_topology tests/test_transfers
 graphs_tests = tests/test_attend_tile tests/test_batch tests/test_codelets tests/test_codelets_diffusion tests/test_codelets_t5 \

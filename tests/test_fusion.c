@@ -239,7 +239,8 @@ static void one_place(struct smalti_session *session)
 static void grains(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_session_options options = {.cpus = 1};
+	struct smalti_session_options options = {
+	    .cpus = 1, .policy = "dmdas"}; /* else CPUs beside a large GPU do nothing */
 	test_ask_for(&options, 1);
 	struct smalti_session *session = smalti_session_open(&options, &error);
 	if (!session) {

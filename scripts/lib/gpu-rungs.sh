@@ -224,9 +224,28 @@ rung_13() {
     stages 'gradients' 120 --cpus 1 --train 512x512 --samples 4 --repeats 3
 }
 
+# decoding SIDE LIMIT: random latents, once; says what the card has in use at most, in MiB.
+decoding() {
+    local latents=$work/latents.safetensors status=0 watch
+    python3 - "$latents" $(($1 / 8)) <<'END_OF_PROGRAM' || return
+import array, json, random, struct, sys
+side = int(sys.argv[2])
+row = array.array("f", [random.gauss(0, 1) for _ in range(side)])
+head = json.dumps({"latents": {"dtype": "F32", "shape": [1, 4, side, side], "data_offsets": [0, 16 * side * side]}}).encode()
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(head)) + head + row.tobytes() * (4 * side))
+END_OF_PROGRAM
+    (while sleep 0.5; do nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits; done >"$work/used") &
+    watch=$!
+    time bounded "$build/smalti" decode "$latents" -m "$work/sigma" --precision bf16 --cuda 1 --cpus 4 --gpu-memory-limit "$2" -q -o "$work/large.png" || status=$?
+    kill "$watch"
+    echo "$1x$1 within $2: $(sort -n "$work/used" | tail -n 1) MiB in use at most"
+    return $status
+}
+
 # Rung: large images in bounded memory
 rung_14() {
-    stages 'decoding 8192' 120 --cpus 1 --vae 8192x8192 --gpu-memory-limit 24G --repeats 1
+    model sigma -g sigma-1024 --only dit,vae
+    part 'decoding 8192' 200 decoding 8192 24G
 }
 
 # Rung: compute-sanitizer over every operation

@@ -251,8 +251,10 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	smalti_environment_restore(&changes);
 	if (status)
 		return -1;
-	if (counts->of[SMALTI_CUDA_DEVICES] && !session->memory_limit)
+	if (counts->of[SMALTI_CUDA_DEVICES] && !session->memory_limit) {
 		smalti_pool_pin(session->pool);
+		session->memory -= session->memory / 4; /* what a pool whose pages stay may keep unused */
+	}
 	smalti_tile_memory_open(session->pool, session->offloads);
 	return 0;
 }

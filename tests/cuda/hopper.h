@@ -417,6 +417,11 @@ template <typename T> static inline T of_lane_beside(T value, int mask)
 	return value;
 }
 
+static inline int team_number()
+{
+	return (int)THREAD / TEAM;
+}
+
 static inline float power_of_two(float x)
 {
 	return exp2f(x);

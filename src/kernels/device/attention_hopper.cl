@@ -443,7 +443,7 @@ DEVICE void multiply_hopper(const form *at, const struct hopper_results *to,
 	struct hopper_team<form> team = {
 	};
 	team.at = *at;
-	team.number = THREAD / TEAM;
+	team.number = team_number();
 	team.scale = a->scale;
 	team.q = at->queries + team.number * 64 * 128;
 	team.q_narrow = at->queries + form::PANELS * form::QUERY_PANEL_BYTES + team.number * 64 * 2 * form::NARROW;

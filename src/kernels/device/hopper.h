@@ -32,6 +32,12 @@ DEVICE uint hopper_memory()
 	return ((uint)__cvta_generic_to_shared(memory) + 1023) & ~1023u;
 }
 
+/* Returns the number of the thread's team, which the compiler then knows to be one for a warp. */
+DEVICE int team_number()
+{
+	return __shfl_sync(0xffffffff, (int)THREAD / TEAM, 0);
+}
+
 /* Teams that load need few registers, and leave them to those that multiply. @{ */
 template <int count> DEVICE void take_registers()
 {
