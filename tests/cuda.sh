@@ -70,7 +70,7 @@ END_OF_PROGRAM
     SMALTI_STANDIN_DEVICES=1 SMALTI_STANDIN_UNITS=132 "$SMALTI" decode "$work/large.safetensors" --cuda 1 --cpus 1 --plan >"$work/log"
 )
 read -r _ most _ < <(grep '^memory' "$work/log")
-[ "$most" -le $((6500000 / 1024 * 3 / 4)) ] || fail "a plan of $most MiB: $(head -5 "$work/log")"
+[ "$most" -le $((6500000 * 3 / 4 / 1024)) ] || fail "a plan of $most MiB: $(head -5 "$work/log")"
 
 # Other precisions, and results that do not depend on the policy.
 export SMALTI_STANDIN_DEVICES=2
