@@ -54,7 +54,7 @@ operation 0 0
 half-block 56 999
 block 56 999
 GRAINS
-for call in record:1 instantiate:2 replay:1 replay:3; do
+for call in record:1 ends:1 instantiate:2 replay:1 replay:3; do
     SMALTI_STANDIN_FAIL=$call image "$call" --steps 8
     same "$call"
 done
