@@ -15,7 +15,7 @@ extern "C" {
 #include <unistd.h>
 
 #include "base/dtype_enum.h"
-#include "codelets/many.h"
+#include "kernels/many.h"
 #include "kernels/epilogue.h"
 #include "kernels/moments.h"
 typedef unsigned char uchar;

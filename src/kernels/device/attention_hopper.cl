@@ -29,8 +29,8 @@ template <int head_dim, int teams> struct hopper {
 		STAGES = SMALTI_HOPPER_STAGES,
 		ROW_BYTES = SMALTI_HOPPER_ROW_BYTES(head_dim),
 		TEAMS = teams,
-		QUERIES = SMALTI_HOPPER_QUERIES(teams),
-		QUERY_PANEL_BYTES = 2 * SMALTI_HOPPER_PANEL * QUERIES,
+		SHARE = SMALTI_HOPPER_QUERIES(teams),
+		QUERY_PANEL_BYTES = 2 * SMALTI_HOPPER_PANEL * SHARE,
 		LOADING_REGISTERS = teams == 3 ? 32 : 24,
 		MULTIPLYING_REGISTERS = teams == 3 ? 160 : 240
 	};
@@ -42,7 +42,7 @@ template <class form> DEVICE form cut_memory(uint memory)
 {
 	form at;
 	at.queries = memory;
-	at.keys = at.queries + form::QUERIES * form::ROW_BYTES;
+	at.keys = at.queries + form::SHARE * form::ROW_BYTES;
 	at.values = at.keys + form::STAGES * form::KEY_BYTES;
 	at.keys_came = at.values + form::STAGES * form::VALUE_BYTES;
 	at.values_came = at.keys_came + 8 * form::STAGES;
@@ -71,7 +71,7 @@ struct hopper_share {
 
 template <class form> DEVICE int tiles_of(const struct attend_hopper_arguments *a)
 {
-	return (a->queries + form::QUERIES - 1) / form::QUERIES;
+	return (a->queries + form::SHARE - 1) / form::SHARE;
 }
 
 template <class form> DEVICE int shares_of(const struct attend_hopper_arguments *a)
@@ -83,7 +83,7 @@ template <class form>
 DEVICE struct hopper_share hopper_share_of(int number, const struct attend_hopper_arguments *a)
 {
 	const int tiles = tiles_of<form>(a);
-	return {number / tiles, number % tiles * form::QUERIES};
+	return {number / tiles, number % tiles * form::SHARE};
 }
 
 /* Of one thread. A tile comes when all teams have read the one that was there.
@@ -474,7 +474,7 @@ DEVICE void load_hopper(const form *at, const struct hopper_maps *maps,
 	for (int number = (int)GROUP; number < shares_of<form>(a); number += (int)GROUPS, phase ^= 1) {
 		const struct hopper_share share = hopper_share_of<form>(number, a);
 		wait_phase(at->queries_read, phase);
-		load_rows<form, form::QUERIES>(at->queries, maps->q_wide, maps->q_narrow, share.head, share.first,
+		load_rows<form, form::SHARE>(at->queries, maps->q_wide, maps->q_narrow, share.head, share.first,
 				    at->queries_came);
 		for (int key = 0; key < a->keys; key += TILE) {
 			const uint barrier = 8 * stage.at;
