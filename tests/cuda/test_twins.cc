@@ -15,8 +15,8 @@ extern "C" {
 #include <unistd.h>
 
 #include "base/dtype_enum.h"
-#include "kernels/many.h"
 #include "kernels/epilogue.h"
+#include "kernels/many.h"
 #include "kernels/moments.h"
 typedef unsigned char uchar;
 #include "kernels/device/arguments.h"
