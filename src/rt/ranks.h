@@ -65,7 +65,7 @@ void smalti_ranks_report(int64_t job, const struct smalti_error *outcome);
 /* These handle jobs that cannot succeed, so that ranks do nothing more for them. @{ */
 /* Warns all other ranks of this job. */
 void smalti_ranks_warn(int64_t job);
-/* Returns a job that another rank has warned of; -1: there is none, or it is known. */
+/* Returns a job that another rank has warned of; -1: there is none that was not returned before. */
 int64_t smalti_ranks_warned(void);
 /* Receives the warnings that are still on their way. All ranks call it when no job is active. */
 void smalti_ranks_settle(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How fast the links between ranks are: messages go to and fro between two ranks at a time, as tiles do. */
+ * Measures the links between ranks: messages go back and forth between two ranks at a time, as tiles do. */
 #include "base/clock.h"
 #include "rt/place_facts.h"
 #include "rt/ranks.h"
