@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* struct NAME_arguments of every operation, for who has the types of their members: the host (arguments.h)
- * and device kernels (src/kernels/device/arguments.h). It includes nothing else. */
+/* Defines struct NAME_arguments of every operation. The types of the members come from the including file:
+ * the host's (arguments.h) or the device kernels' (src/kernels/device/arguments.h). It includes nothing
+ * else. */
 #define drop_pages_arguments         read_ahead_arguments
 #define unpatchify_arguments         patchify_arguments
 #define silu_backward_arguments      gelu_backward_arguments
