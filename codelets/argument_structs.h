@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Defines struct NAME_arguments of every operation. The types of the members come from the including file:
- * the host's (arguments.h) or the device kernels' (src/kernels/device/arguments.h). It includes nothing
- * else. */
+/* Defines struct NAME_arguments of every operation, for the host (arguments.h) and device kernels
+ * (src/kernels/device/arguments.h), which have the members' types. Includes nothing else. */
 #define drop_pages_arguments         read_ahead_arguments
 #define unpatchify_arguments         patchify_arguments
 #define silu_backward_arguments      gelu_backward_arguments

@@ -28,7 +28,7 @@ typedef int (*smalti_row_source)(void *user, int64_t first, int64_t rows, int64_
 				 struct smalti_error *error);
 
 /* Takes finished rows of an image in order: f32 [rows, width, 3] in [-1, 1], from row `first`; 0, or -1 with
- * an error. Pointers to sources and sinks are valid only in this process. */
+ * an error. Sources and sinks are valid only in this process. */
 typedef int (*smalti_row_sink)(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
 			       struct smalti_error *error);
 
@@ -40,7 +40,7 @@ int smalti_copy_floats(void *user, int64_t count, const float *values, struct sm
 /* struct NAME_arguments: plain values only. */
 #include "codelets/argument_structs.h"
 
-/* Formulas that take more than a line of the table. */
+/* Formulas longer than a line of the table. */
 double smalti_matmul_bytes(const struct matmul_arguments *a);
 double smalti_matmul_raw_bytes(const struct matmul_raw_arguments *a);
 double smalti_attention_flops(const struct attention_arguments *a);

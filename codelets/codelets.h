@@ -14,7 +14,7 @@
 	};
 #include "codelets/codelets.def"
 
-/* struct NAME_data: the buffers as pointers, with which smalti_cpu_NAME() computes. */
+/* struct NAME_data: the buffers as pointers, for smalti_cpu_NAME(). */
 #define INPUT(b)  const void *b;
 #define OUTPUT(b) void *b;
 #define CODELET(name, work, list, members, flops, bytes)                                                     \

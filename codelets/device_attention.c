@@ -3,7 +3,7 @@
 
 #include "kernels/attention.h"
 
-/* Attends with columns first_column … of the values; a group takes SMALTI_ATTEND_COLUMNS of them. */
+/* Launches columns first_column … of the values; a group takes SMALTI_ATTEND_COLUMNS. */
 static int launch_attend(struct smalti_device *device, const struct attend_arguments *a, bool tensor,
 			 const struct smalti_attend_buffers *buffers, struct smalti_error *error)
 {
@@ -17,9 +17,9 @@ static int launch_attend(struct smalti_device *device, const struct attend_argum
 				    (int)(sizeof(*buffers) / sizeof(buffers->q)), a, sizeof(*a), error);
 }
 
-/* From so many scores per head on, the device's kernel for single tiles, if it has one, computes attention
- * instead of cuDNN or the general kernels. For heads of 64 columns cuDNN comes first, since it is faster
- * (docs/gpu/h200.md). The choice is made only in this file. */
+/* From so many scores per head on, a device's kernel for single tiles, if any, replaces cuDNN and the general
+ * kernels. For heads of 64 columns cuDNN comes first, which is faster (docs/gpu/h200.md). Only this file
+ * chooses. */
 enum { LEAST_TILE_SCORES = 1 << 15, CUDNN_HEAD = 64 };
 
 static struct smalti_device_attend_tile tile_of(const struct attend_arguments *a,
@@ -101,8 +101,8 @@ static int attend_tiles(struct smalti_device *device, const struct attend_argume
 	return 0;
 }
 
-/* Attends by the tile kernel or the general ones. The general ones compute the scores again for each part of
- * the values' columns. All parts read the running state, so their launches follow one another. */
+/* Computes the scores again for each part of the values' columns. All parts read the running state, so they
+ * follow one another. */
 int smalti_device_attend(struct smalti_device *device, const struct attend_arguments *arguments,
 			 const struct smalti_attend_buffers *buffers, struct smalti_error *error)
 {

@@ -78,8 +78,8 @@ int smalti_device_ln_modulate_backward(struct smalti_device *device,
 	return smalti_device_groups(device, "ln_modulate_columns", COLUMN_GROUPS(a->dim), columns, a, error);
 }
 
-/* Attention's backward pass computes, for some queries and all heads at once, the scores and the gradients of
- * their weights; then the three products of these. */
+/* Attention: for some queries and all heads, the scores and the gradients of their weights; then the three
+ * products of these. */
 
 struct attending {
 	const struct attention_backward_memories *data;
@@ -193,7 +193,7 @@ static int take_operands(struct smalti_device *device, struct attending *t, stru
 		       &t->gy, error);
 }
 
-/* Takes scratch for the scores of `queries` queries. -1 with an error. */
+/* Takes scratch for the scores of `queries` queries. */
 static int take_scores(struct smalti_device *device, struct attending *t, int64_t queries,
 		       struct smalti_error *error)
 {

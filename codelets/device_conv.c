@@ -4,7 +4,7 @@
 #include "base/dtype.h"
 #include "kernels/moments.h"
 
-/* Returns how many rows of `bytes` bytes each are made together in `room` bytes of scratch, at least 1. */
+/* Returns how many rows of `bytes` bytes are made together in `room` bytes of scratch. */
 static int64_t rows_together(int64_t room, int64_t bytes)
 {
 	return room > bytes ? room / bytes : 1;
@@ -49,7 +49,7 @@ static const char *moments_kernel(struct moments_arguments *a)
 	return a->channels == (4 * a->groups) << a->shift ? "band_moments_fours" : "band_moments";
 }
 
-/* Sums the moments. There are few groups, so their pixels are summed in parts, to use all of the device. */
+/* Sums the few groups' pixels in parts, to use all of the device. */
 static int sum_moments(struct smalti_device *device, const struct edges_arguments *a,
 		       const struct smalti_device_memory *x, const struct smalti_device_memory *moments,
 		       struct smalti_error *error)
@@ -77,8 +77,7 @@ static int sum_moments(struct smalti_device *device, const struct edges_argument
 	return status;
 }
 
-/* Writes the edge rows and the moments of a band, for its neighbours and for GroupNorm, if they are
- * wanted. */
+/* Writes a band's edge rows and moments, for its neighbours and GroupNorm, if wanted. */
 static int leave_edges(struct smalti_device *device, const struct edges_arguments *a,
 		       const struct smalti_device_memory *x, const struct smalti_device_memory *top,
 		       const struct smalti_device_memory *bottom, const struct smalti_device_memory *moments,
@@ -173,8 +172,8 @@ static int convolve_rows(struct smalti_device *device, const struct conv_memorie
 				    rows * band->width, a->out, buffers, &adding, error);
 }
 
-/* Makes patches [rows, width, 3, 3, in]. If pixels are whole chunks, it computes the elements of rows once
- * and copies them. */
+/* Makes patches [rows, width, 3, 3, in]. If pixels are whole chunks, it copies them from rows that are
+ * computed once. */
 static int make_patches(struct smalti_device *device, const struct conv_memories *data,
 			const struct conv_arguments *a, const struct band *band, int64_t first_row,
 			int64_t rows, const struct smalti_device_memory *patches, struct smalti_error *error)

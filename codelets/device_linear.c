@@ -2,14 +2,14 @@
 #include "codelets/device_parts.h"
 #include "kernels/bias_form.h"
 
-/* A product, and its result: y, or the input of the kernel that makes y. */
+/* A product, and its result: y, or what y is made of. */
 struct target {
 	struct smalti_device_product product;
 	struct smalti_device_matrix x;
 	const struct smalti_device_memory *z; /* the product's result */
 };
 
-/* Sets the product's bias, in the dtype of the result if the bias has that form, else in f32. */
+/* Sets the bias, in the dtype of the result if it has that form, else in f32. */
 static void set_bias(struct smalti_device_product *product, const struct matmul_arguments *a,
 		     const struct smalti_device_memory *bias)
 {
@@ -45,8 +45,7 @@ static int make_z(struct smalti_device *device, const struct matmul_arguments *a
 	return target->z ? 0 : -1;
 }
 
-/* Prepares the product. It makes y itself if the device can add the bias, has GELU and makes y's dtype; else
- * it makes z. */
+/* Has the product make y itself if the device adds the bias and has GELU and y's dtype; else z. */
 static int begin(struct smalti_device *device, const struct matmul_arguments *a,
 		 const struct smalti_device_memory *x, const struct smalti_device_memory *bias,
 		 const struct smalti_device_memory *y, struct target *target, struct smalti_error *error)
@@ -115,7 +114,7 @@ int smalti_device_matmul(struct smalti_device *device, const struct matmul_memor
 	return finish(device, a, &target, data->bias, data->gate, data->y, error);
 }
 
-/* Multiplies by each part of the weight, which makes its columns. */
+/* Has each part make its columns. */
 int smalti_device_matmul_raw(struct smalti_device *device, const struct matmul_raw_memories *data,
 			     const struct matmul_raw_arguments *a, struct smalti_error *error)
 {

@@ -30,7 +30,7 @@ enum smalti_device_slot {
 	smalti_device_launch(device, &(const struct smalti_launch){kernel, (groups), SMALTI_DEVICE_THREADS}, \
 			     buffers, SMALTI_DEVICE_COUNT(buffers), arguments, sizeof(*(arguments)), error)
 
-/* The number of values that a thread takes together where rows are multiples of it. */
+/* Values that a thread takes together where rows are multiples of it. */
 enum { SMALTI_EIGHT = 8 };
 
 /* Selects the kernel of a name and a dtype. */
@@ -44,8 +44,7 @@ struct smalti_device_kernels {
 	const char *eights;  /* a thread for each eight values; NULL: there is none */
 	int64_t rows, columns;
 };
-/* Runs the kernel in eights if the rows' length allows it and their count fits in 32 bits, else the general
- * one. */
+/* Runs the kernel in eights if the rows allow it, which are counted in 32 bits, else the general one. */
 int smalti_device_launch_values(struct smalti_device *device, const struct smalti_device_kernels *kernels,
 				const struct smalti_device_memory *const *buffers, int count,
 				const void *arguments, size_t argument_bytes, struct smalti_error *error);
@@ -73,8 +72,7 @@ int smalti_device_epilogue(struct smalti_device *device, const struct matmul_arg
 			   const struct smalti_device_memory *gate, const struct smalti_device_memory *y,
 			   struct smalti_error *error);
 
-/* Tell whether products compute attention of one wide head faster than the kernel does, and compute it by
- * them. @{ */
+/* Tell whether products compute attention of one wide head faster than the kernel, and do so. @{ */
 bool smalti_device_attends_wide(struct smalti_device *device, const struct attention_memories *data,
 				const struct attention_arguments *a);
 int smalti_device_attend_wide(struct smalti_device *device, const struct attention_memories *data,

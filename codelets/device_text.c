@@ -10,7 +10,7 @@ static int weight_rows(struct smalti_device *device, const struct smalti_device_
 	return smalti_device_operand(device, SMALTI_DEVICE_WEIGHT, weight, &a, matrix, error);
 }
 
-/* The use of a product: y is the product, y is added to, or y is the product's GELU. */
+/* The use of a product: y is it, adds it, or is its GELU. */
 enum ending { STORES, ADDS, STORES_GELU };
 
 /* Computes columns first … of y = x·Wᵀ; rows of y are `stride` elements apart. */
@@ -54,8 +54,8 @@ static int project_heads(struct smalti_device *device, const struct attend_heads
 	return 0;
 }
 
-/* Attention by a library, with the bias as a matrix. It takes multiples of FUSED_STEP tokens, as each shape
- * is compiled at its first use. Below FUSED_LEAST tokens the general kernel takes no longer. */
+/* Attention by a library, with the bias as a matrix, for multiples of FUSED_STEP tokens, as each shape is
+ * compiled at its first use. Below FUSED_LEAST tokens the general kernel takes no longer. */
 enum { FUSED_STEP = 64, FUSED_LEAST = 512 };
 
 static struct smalti_device_sdpa fused_of(const struct attend_heads_arguments *a)
@@ -115,8 +115,8 @@ static const struct smalti_device_memory *spread_bias(struct smalti_device *devi
 	return bias;
 }
 
-/* Returns cleared keys and values of `bytes` bytes. Those beyond the tokens must be 0: a weight of 0 does not
- * cancel NaN. */
+/* Returns keys and values of `bytes` bytes. Those beyond the tokens are 0: a weight of 0 does not cancel
+ * NaN. */
 static const struct smalti_device_memory *clear_keys(struct smalti_device *device, int64_t bytes,
 						     struct smalti_error *error)
 {

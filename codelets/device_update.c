@@ -27,7 +27,7 @@ int smalti_device_square_sum(struct smalti_device *device, const struct square_s
 	return smalti_device_groups(device, "sum_squares", 1, summed, &sums, error);
 }
 
-/* A step of CAME, by passes over all elements. */
+/* CAME, by passes over all elements. */
 struct came {
 	struct smalti_device *device;
 	const struct smalti_device_memory *buffers[13]; /* in the kernels' order */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention of one head that is wider than a kernel can hold (the VAE's has 512 columns). Two products
- * compute it, with the scores of some queries in memory between them. */
+/* Attention of one head that is wider than a kernel can hold (the VAE's has 512 columns): two products, with
+ * the scores of some queries in memory between them. */
 #include "codelets/device_parts.h"
 
 #include "base/dtype.h"
@@ -97,8 +97,8 @@ static int attend_queries(struct smalti_device *device, const struct wide *w, st
 		       : 0;
 }
 
-/* Sets the state in *w, which comes from the task before and goes to the next. The last task works on a copy,
- * as it only reads the tile. */
+/* Sets the state in *w, shared with the tasks before and after. The last task only reads it, so it gets a
+ * copy. */
 static int take_state(struct smalti_device *device, struct wide *w, struct smalti_error *error)
 {
 	const struct attention_arguments *a = w->a;
@@ -112,7 +112,7 @@ static int take_state(struct smalti_device *device, struct wide *w, struct smalt
 	return smalti_device_elements(device, "copy", copy.bytes / 4, buffers, &copy, error);
 }
 
-/* Takes scratch for `queries` queries. -1 with an error. */
+/* Takes scratch for `queries` queries. */
 static int take_room(struct smalti_device *device, struct wide *w, int64_t queries,
 		     struct smalti_error *error)
 {

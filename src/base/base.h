@@ -44,9 +44,9 @@ int smalti_pass(struct smalti_error *error, const struct smalti_error *cause);
 int smalti_fail_errno(struct smalti_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Tells whether the failure lies in the input, so that reading it again would fail again: then only this item
- * fails. Otherwise the machine failed at this moment (no memory, no descriptors, a missing disk): the work
- * stops, and can continue later. */
+/* Tells whether the failure lies in the input, so that reading it again would fail again: only this item
+ * fails. Otherwise the machine failed (no memory, no descriptors, a missing disk): the work stops, and can
+ * continue later. */
 bool smalti_is_of_input(enum smalti_code code);
 
 #ifdef __clang_analyzer__ /* tells the static analyser, which sees one file at a time, what they return */
@@ -54,9 +54,9 @@ bool smalti_is_of_input(enum smalti_code code);
 #define smalti_fail_errno(...) (smalti_fail_errno(__VA_ARGS__), -1)
 #endif
 
-/* Begins a public function that fails: its failure replaces what `error` held before, since the caller may
- * use one structure for many calls. Not for functions that close: they come after the failure that is
- * important. `error` is the function's parameter. */
+/* Begins a public function: its failure replaces what `error` held, since the caller may use one structure
+ * for many calls. Not for functions that close: the failure before them is the important one. `error` is the
+ * function's parameter. */
 struct smalti_error_report {
 	struct smalti_error *caller, own;
 };
@@ -66,7 +66,7 @@ void smalti_error_report_end(struct smalti_error_report *report);
 	    __attribute__((cleanup(smalti_error_report_end))) = {(error), SMALTI_NO_ERROR};                  \
 	(error) = &report.own
 
-/* Puts `prefix: ` before an existing message (such as the file before a parser's message). */
+/* Puts `prefix: ` before an existing message. */
 void smalti_error_prefix(struct smalti_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -85,9 +85,9 @@ bool smalti_multiply(int64_t *product, int64_t factor);
 /* Returns zeroed memory for count × size bytes, both checked; NULL with an error. Free with free(). */
 void *smalti_calloc(int64_t count, int64_t size, struct smalti_error *error);
 
-/* Makes room for one more item of `size` bytes after the `count` that exist. `items` is the address of the
- * pointer to them, which does not change on -1. Called before each item is added, from the first (NULL, 0)
- * on; the new item is not initialised. Free with free(). */
+/* Makes room for one more item of `size` bytes after `count`. `items` is the address of the pointer to them,
+ * which does not change on -1. Called before each item, from the first (NULL, 0) on; the new item is not
+ * initialised. Free with free(). */
 int smalti_grow(void *items, int64_t count, int64_t size, struct smalti_error *error);
 
 /* Makes items[index] exist, where `items` is the address of a pointer to *count items; new items are zero. 0,

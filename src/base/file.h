@@ -23,9 +23,9 @@ int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *er
 FILE *smalti_open_stream(const char *path, int64_t *size, struct smalti_error *error);
 
 /* A regular file mapped read-only. An empty file has size 0 and data NULL. If the file loses bytes meanwhile,
- * because it is cut short or the disk fails, the kernel answers a read with SIGBUS. A handler that the first
- * map installs then replaces all of the map by zeros and marks it as lost: readers check afterwards whether
- * their data is valid. Other causes of SIGBUS go to the previous handler. */
+ * because it is cut short or the disk fails, reads raise SIGBUS. A handler that the first map installs then
+ * makes all of the map zeros and marks it as lost: readers check that afterwards. Other causes of SIGBUS go
+ * to the previous handler. */
 struct smalti_map {
 	const void *data;
 	int64_t size;
@@ -37,22 +37,20 @@ void smalti_map_close(struct smalti_map *map);
 /* Tells whether bytes could not be read: what was read since the map was opened may be zeros. Any thread. */
 bool smalti_map_is_lost(const struct smalti_map *map);
 /* Fails if the map is lost, or if the file's size or modification time has changed since it was opened; then
- * it stays lost. The error replaces any earlier one, which may be a consequence. A file that was replaced by
- * another, or removed, has not changed. Any thread. */
+ * it stays lost. The error replaces earlier ones, which may be consequences. A file that was replaced or
+ * removed has not changed. Any thread. */
 int smalti_map_check(const struct smalti_map *map, struct smalti_error *error);
 
 /* Frees the process's memory of the whole pages in [data, data + bytes); later reads come from the file
  * again. Ignores memory that is no open map. Any thread. */
 void smalti_map_drop(const void *data, int64_t bytes);
-/* Begins to read the parts of that range that are not in memory, and does not wait for them. */
+/* Begins to read the missing parts of that range, without waiting. */
 void smalti_map_read_ahead(const void *data, int64_t bytes);
 
-/* Reads a whole regular file of at most `limit` bytes, with a NUL after it; NULL with an error. Free with
- * free(). */
+/* Reads a whole regular file of at most `limit` bytes, with a NUL after it. Free with free(). */
 char *smalti_file_read(const char *path, size_t limit, size_t *length, struct smalti_error *error);
 
-/* Reads the first line of a file without a size, such as those of /proc and /sys, without its end; false: it
- * is "". */
+/* Reads the first line of a file without a size, as in /proc and /sys, without its end; else "": false. */
 bool smalti_read_line(const char *path, char *line, int size);
 
 /* Makes an unnamed file in the directory, to write and read: the system frees it when it is closed, however
@@ -67,8 +65,8 @@ int smalti_find_in(const char *directory, const char *name, struct smalti_error 
 int smalti_make_directory(const char *path, struct smalti_error *error);
 /* Returns the directory for temporary files: $TMPDIR, or /tmp. */
 const char *smalti_temporary_directory(void);
-/* Makes a new directory in it, whose name begins with `name`; NULL with an error. The caller removes it, and
- * frees the path with free(). */
+/* Makes a new directory there, named `name`…; NULL with an error. Remove it, and free the path with
+ * free(). */
 char *smalti_make_temporary_directory(const char *name, struct smalti_error *error);
 /* Removes the directory with all its contents, as far as possible. */
 void smalti_remove_directory(const char *path);
@@ -91,17 +89,16 @@ struct smalti_writer;
 struct smalti_writer *smalti_writer_open(const char *path, struct smalti_error *error);
 /* Returns the stream to write to. The commit checks its error flag, so single writes need no check. */
 FILE *smalti_writer_stream(struct smalti_writer *writer);
-/* Flushes, synchronises, closes and renames the file, and synchronises the directory. On failure the name
- * refers to what it did before, or, if only the directory could not be synchronised, to the complete new
- * file: removing that would also lose the file that it replaced. Frees the writer. */
+/* Flushes, syncs, closes and renames the file, and syncs the directory. On failure the name refers to what it
+ * did before, or, if only the directory was not synced, to the complete new file: removing that would lose
+ * the old file, too. Frees the writer. */
 int smalti_writer_commit(struct smalti_writer *writer, struct smalti_error *error);
-/* Commits without both fsyncs, for many small files: the caller synchronises the file system (syncfs) before
- * it relies on them. */
+/* Commits without both fsyncs, for many small files: the caller syncs the file system (syncfs) before it
+ * relies on them. */
 int smalti_writer_place(struct smalti_writer *writer, struct smalti_error *error);
 /* Removes the unfinished file and frees the writer; NULL is allowed. */
 void smalti_writer_abort(struct smalti_writer *writer);
 
 /* Removes unfinished files of dead processes in the directory, with `deep` also in all directories inside:
- * those of this machine at once, those of other machines or containers if they were not written to for a
- * day. */
+ * this machine's at once, those of other machines or containers a day after the last write. */
 void smalti_writer_clean(const char *directory, bool deep);

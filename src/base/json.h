@@ -45,8 +45,8 @@ enum smalti_json_need {
 	SMALTI_JSON_NULLABLE, /* may be absent or null, but not NaN */
 };
 
-/* Read object[key] as a type: 0, or -1 with a message that names the key, what was expected and what was
- * found (SMALTI_EFORMAT). Strings belong to the document. Integers are within ±(2^53 - 1). */
+/* Read object[key]: 0, or -1 with a message that names the key, what was expected and what was found
+ * (SMALTI_EFORMAT). Strings belong to the document. Integers are within ±(2^53 - 1). */
 int smalti_json_int(const cJSON *object, const char *key, enum smalti_json_need need, int64_t min,
 		    int64_t max, int64_t *value, struct smalti_error *error);
 int smalti_json_double(const cJSON *object, const char *key, enum smalti_json_need need, double min,
@@ -71,8 +71,8 @@ int smalti_json_check_format(const cJSON *object, const char *format, int64_t ve
 /* Describes a value for a message: `3`, `"relu"`, `an array`. */
 const char *smalti_json_describe(const cJSON *item, char text[64]);
 
-/* Calls `each` with the values of a file of JSON Lines; it may take a value, and returns 1 to end the
- * reading. Skips and counts lines that are too long or not JSON, and those for which `each` returns -1
- * without an error or with one of input (smalti_is_of_input). */
+/* Calls `each` with the values of a file of JSON Lines; it may take one, and returns 1 to end the reading.
+ * Skips and counts lines that are too long or not JSON, and those for which `each` returns -1 with no error
+ * or one of input (smalti_is_of_input). */
 int smalti_json_lines(int file, int (*each)(void *user, cJSON **line, struct smalti_error *error), void *user,
 		      int64_t *unreadable, struct smalti_error *error);

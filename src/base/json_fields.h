@@ -34,7 +34,7 @@ struct smalti_field {
 #define FIELD_BOOL(key, need, member)             FIELD_KEPT(key, BOOL, need, member, 0, 0, NULL)
 #define FIELD_TEXT(key, need, member)             FIELD_KEPT(key, TEXT, need, member, 0, 0, NULL)
 #define FIELD_CHOICE(key, need, member, names)    FIELD_KEPT(key, CHOICE, need, member, 0, 0, names)
-/* Makes a row that is checked, not kept. */
+/* Makes a row that is only checked. */
 #define FIELD_CHECKED(key, kind, need, ...)                                                                  \
 	key, SMALTI_FIELD_##kind, SMALTI_JSON_##need, SMALTI_FIELD_NOT_KEPT, __VA_ARGS__
 #define FIELD_ONLY_INT(key, min, max) FIELD_CHECKED(key, INT, OPTIONAL, min, max, NULL)
@@ -42,11 +42,11 @@ struct smalti_field {
 #define FIELD_FALSE(key)              FIELD_CHECKED(key, FALSE, NULLABLE, 0, 0, NULL)
 #define FIELD_NULL(key)               FIELD_CHECKED(key, NULL, NULLABLE, 0, 0, NULL)
 
-/* Fills `config`, which already holds the defaults. -1 with an error. */
+/* Fills `config`, which holds the defaults. */
 int smalti_fields_read(const cJSON *file, const struct smalti_field *fields, size_t count, void *config,
 		       struct smalti_error *error);
 
-/* Reads the JSON object of the file at `path`; NULL with an error. */
+/* Reads the JSON object in the file at `path`. */
 cJSON *smalti_config_open(const char *path, struct smalti_error *error);
 /* Frees the object; puts the path before the message of a failed status; returns the status. */
 int smalti_config_close(cJSON *file, const char *path, int status, struct smalti_error *error);

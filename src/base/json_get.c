@@ -109,7 +109,7 @@ int smalti_json_string(const cJSON *object, const char *key, enum smalti_json_ne
 	return found < 0 ? -1 : 0;
 }
 
-/* Finds the array at key, and its length in *count; returns as look_up(). */
+/* Finds the array at key, its length in *count; returns as look_up(). */
 static int look_up_array(const cJSON *object, const char *key, enum smalti_json_need need, const char *items,
 			 int capacity, const cJSON **array, int *count, struct smalti_error *error)
 {

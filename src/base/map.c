@@ -48,7 +48,7 @@ static void leave(const void *data)
 	free_entry(map);
 }
 
-/* Returns the map that holds these bytes, or NULL. The caller holds the mutex. */
+/* Returns the map that holds these bytes; NULL: none. Under the mutex. */
 static struct open_map *find(const char *data, int64_t bytes)
 {
 	struct open_map *map = maps;
@@ -139,8 +139,7 @@ static void describe(const struct open_map *map, const struct stat *now, struct 
 			    map->path, remedy);
 }
 
-/* Checks a map. The caller holds the mutex, which keeps the entry. Files answer at once, or readers would
- * wait, too. */
+/* Checks a map under the mutex, which keeps the entry. Files answer at once, or readers would wait, too. */
 static int check(struct open_map *map, struct smalti_error *error)
 {
 	struct stat now;
@@ -225,8 +224,8 @@ void smalti_map_drop(const void *data, int64_t bytes)
 		madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-/* Asks in pieces: the kernel reads at most some hundred KiB for one request. Asks only where pages are
- * missing: elsewhere asking is expensive. */
+/* Asks in pieces, of which the kernel reads at most some hundred KiB, and only where pages are missing:
+ * elsewhere asking is expensive. */
 void smalti_map_read_ahead(const void *data, int64_t bytes)
 {
 	enum { REQUEST = 1 << 17 };

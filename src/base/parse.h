@@ -3,9 +3,8 @@
 
 #include "base/base.h"
 
-/* The functions below parse numbers written by people. The whole text must be the number: no blanks, nothing
- * after it, no hexadecimal; independent of the locale. Errors are SMALTI_EINVAL: "expected ..., found
- * '...'". */
+/* Functions that parse numbers written by people. The whole text must be the number: no blanks, nothing after
+ * it, no hexadecimal; independent of the locale. Errors are SMALTI_EINVAL: "expected ..., found '...'". */
 
 struct smalti_size {
 	int64_t width, height;
@@ -21,7 +20,7 @@ int smalti_parse_seed(const char *text, uint64_t *value, struct smalti_error *er
 int smalti_parse_double(const char *text, double minimum, double maximum, double *value,
 			struct smalti_error *error);
 
-/* Parses `count` decimal numbers of 0 or more, with `separator` between them. */
+/* Parses `count` such numbers of 0 or more, `separator` between them. */
 int smalti_parse_numbers(const char *text, char separator, int count, double *values,
 			 struct smalti_error *error);
 

@@ -13,7 +13,7 @@ struct smalti_process {
 
 enum { SMALTI_HOLDER = 256, SMALTI_PROCESS_TAG = 48 };
 
-/* Writes the name of a process for people: "HOST, process N". */
+/* Writes a name for people: "HOST, process N". */
 void smalti_process_name(const struct smalti_process *process, char name[SMALTI_HOLDER]);
 void smalti_process_self(struct smalti_process *self);
 /* Returns the bytes of memory that this process holds now; 0: not known. */
@@ -24,8 +24,8 @@ bool smalti_process_is_gone(const struct smalti_process *process, const struct s
 
 /* Writes the process as part of a file's name: MACHINE-PID-START, in a fixed number of hexadecimal digits. */
 void smalti_process_tag(const struct smalti_process *process, char tag[SMALTI_PROCESS_TAG]);
-/* Reads the tag at the beginning of the text, and returns what follows it; NULL: there is none. Only for a
- * process of this machine it can tell whether it has ended. */
+/* Returns what follows the tag at the beginning of the text; NULL: there is no tag. Only for a process of
+ * this machine it tells whether it has ended. */
 const char *smalti_process_read_tag(const char *text, const struct smalti_process *self, bool *here,
 				    bool *gone);
 

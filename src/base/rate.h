@@ -24,6 +24,6 @@ double smalti_rate_add_at(struct smalti_rate *rate, int64_t bytes, double now);
 void smalti_rate_add(struct smalti_rate *rate, int64_t bytes);
 /* Waits until all bytes added so far have passed, or the limit is lifted. */
 void smalti_rate_await(struct smalti_rate *rate);
-/* Lifts the limit: nobody waits from now on. */
+/* Lifts the limit: all waits end. */
 void smalti_rate_lift(struct smalti_rate *rate);
 int64_t smalti_rate_bytes(struct smalti_rate *rate);

@@ -6,8 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* A file of a process elsewhere, whose state cannot be read, is abandoned if it was not written to for so
- * long. */
+/* Files of unknown processes elsewhere are abandoned when they were not written to for so long. */
 enum { FORGOTTEN = 24 * 60 * 60 /* seconds */ };
 
 /* Finds where the tag of the process begins in `.NAME.TAG-COUNTER.part`; NULL if it is not such a name. */

@@ -42,8 +42,8 @@ struct smalti_attention {
  * last are both true. -1 beyond 64 bits. */
 int64_t smalti_attention_state(int64_t queries, int64_t heads, int64_t head_dim);
 
-/* Attends to the blocks. `state` is written when first, updated otherwise (NULL allowed when first && last);
- * y [queries, heads·head_dim], contiguous, is written when last (else NULL allowed). Rows where no key has
- * any weight (none at all, or every score -inf) are 0. head_dim is at most 1024. -1 with an error. */
+/* Attends. `state` is written when first, updated otherwise (NULL allowed when first && last); y [queries,
+ * heads·head_dim], contiguous, is written when last (else NULL allowed). Rows where no key has any weight
+ * (none at all, or every score -inf) are 0. head_dim is at most 1024. */
 int smalti_attention(const struct smalti_attention *attention, const void *q,
 		     const struct smalti_keys *blocks, float *state, void *y, struct smalti_error *error);

@@ -14,12 +14,11 @@ void smalti_silu_backward(int64_t count, const float *x, float *gy);
 
 /* Computes y = x + gate ⊙ z; `gate` [dim], NULL: 1. */
 void smalti_gated_sum(int64_t rows, int64_t dim, const float *x, const float *gate, const float *z, float *y);
-/* Computes the gradients of y = x + gate ⊙ z: gz = gate ⊙ gy, ggate += Σ_rows gy ⊙ z. */
+/* Differentiates y = x + gate ⊙ z: gz = gate ⊙ gy, ggate += Σ_rows gy ⊙ z. */
 void smalti_gate_backward(int64_t rows, int64_t dim, const float *gy, const float *gate, const float *z,
 			  float *gz, float *ggate);
 
-/* The gradients of smalti_layernorm_modulate(): gx is written, or added to; gshift and gscale are added
- * to. */
+/* Gradients of smalti_layernorm_modulate(): gx is written, or added to; gshift and gscale are added to. */
 struct smalti_layernorm_backward {
 	int64_t rows, dim;
 	float epsilon;
@@ -48,7 +47,7 @@ struct smalti_dense {
 	/* Elements from one row in memory to the next; 0: rows are contiguous. */
 	int64_t a_stride, b_stride, y_stride;
 };
-/* Return the elements from one row in memory to the next. @{ */
+/* Return the elements from row to row in memory. @{ */
 static inline int64_t smalti_dense_a_row(const struct smalti_dense *d)
 {
 	return d->a_stride ? d->a_stride : d->turned_a ? d->rows : d->inner;
@@ -66,8 +65,8 @@ static inline int64_t smalti_dense_y_row(const struct smalti_dense *d)
 /* @} */
 int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b, void *y,
 		 struct smalti_error *error);
-/* Returns the dtype in which operands that are rounded to `compute` are multiplied here: bf16 with
- * instructions for it, else f32. */
+/* Returns the dtype of products whose operands are rounded to `compute`: bf16 with instructions for it, else
+ * f32. */
 enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute);
 
 /* The gradients of smalti_attention() for one block of queries and one of keys. The operands of all products

@@ -21,18 +21,16 @@ struct smalti_contrast {
 	float temperature;
 };
 
-/* Computes lse [rows], log Σⱼ e^Sᵢⱼ, from x [rows, dim] and y [batch, dim]. -1 with an error. */
+/* Computes lse [rows], log Σⱼ e^Sᵢⱼ, of x [rows, dim] and y [batch, dim]. */
 int smalti_contrast_sums(const struct smalti_contrast *contrast, const float *x, const float *y, double *lse,
 			 struct smalti_error *error);
 
-/* The contribution of the rows to the loss, which is their half of it, and to half of its gradient by the
- * temperature. */
+/* What the rows add to the loss, which is their half of it, and to half its gradient by the temperature. */
 struct smalti_contrast_parts {
 	float loss, temperature;
 };
 
-/* Computes the loss's gradient gx [rows, dim]; lse and y_lse [batch] are those of all rows of both sides. -1
- * with an error. */
+/* Computes the loss's gradient gx [rows, dim]; lse and y_lse [batch] are of all rows of both sides. */
 int smalti_contrast_gradient(const struct smalti_contrast *contrast, const float *x, const float *y,
 			     const double *lse, const double *y_lse, float *gx,
 			     struct smalti_contrast_parts *parts, struct smalti_error *error);

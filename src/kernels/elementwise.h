@@ -20,5 +20,5 @@ void smalti_upsample_row(int64_t width, int64_t channels, enum smalti_dtype dtyp
 /* Converts pixels of [-1, 1], f32 [count], to u8: round_half_even(clamp(x·0.5 + 0.5, 0, 1)·255)
  * (docs/reference.md 5.4). */
 void smalti_to_u8(int64_t count, const float *x, uint8_t *y);
-/* Converts pixels as smalti_to_u8() does, to 65535 levels. */
+/* Converts them to 65535 levels. */
 void smalti_to_u16(int64_t count, const float *x, uint16_t *y);

@@ -34,7 +34,7 @@ static bool obtain_amx(void)
 }
 #endif
 
-/* Returns the best set up to the limit, by what CPU and operating system support. */
+/* Returns the best set that CPU and operating system support. */
 static enum smalti_isa best_here(enum smalti_isa limit)
 {
 #if defined(__x86_64__)

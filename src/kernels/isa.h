@@ -15,9 +15,9 @@ enum smalti_isa {
 
 /* Returns the best set that this CPU and operating system run, up to the limit of the environment variable
  * SMALTI_MAX_ISA, one of the names below. Read once. avx512_bf16 is not chosen on Intel's CPUs, where it has
- * half the rate of f32, unless asked for. The first call asks the operating system for AMX's registers for
- * the whole process, and holds oneDNN, whatever its own variables say, to the same limit (to AVX2 at least:
- * its simpler code is too slow). So it must precede any call of oneDNN. */
+ * half the rate of f32, unless asked for. The first call requests AMX's registers for the whole process, and
+ * holds oneDNN, whatever its own variables say, to the same limit (to AVX2 at least: its simpler code is too
+ * slow). So it must precede any call of oneDNN. */
 enum smalti_isa smalti_isa(void);
 
 /* Fails if SMALTI_MAX_ISA holds a word that smalti_isa() had to ignore, or if oneDNN could no longer be

@@ -40,8 +40,8 @@ int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
 		       const struct smalti_weight_part *parts, int part_count, struct smalti_packed packed,
 		       struct smalti_error *error);
 
-/* Multiplies by a packed weight. `bias` f32 [out] or NULL; `operand` as the epilogue says, else NULL. Any
- * thread may call; it uses only that thread. -1 with an error. */
+/* Multiplies. `bias` f32 [out] or NULL; `operand` as the epilogue says, else NULL. Any thread; it uses only
+ * that one. */
 int smalti_matmul(const struct smalti_matmul *matmul, const void *x, const void *packed, const float *bias,
 		  const void *operand, void *y, struct smalti_error *error);
 
@@ -59,10 +59,10 @@ struct smalti_raw_columns {
 	int64_t count, stride;
 };
 
-/* The most inputs that smalti_matmul_raw() sums in one run in f32: longer runs round more. smalti_raw_depth()
- * returns the length of runs, for the `in` columns of the widest part of x; the last run of a part may be
- * shorter. A run adds one product after the other, rounded once with each where the instruction set can (AVX2
- * and later); then the runs' sums are added one after the other. */
+/* The most inputs that smalti_matmul_raw() sums in one f32 run: longer runs round more. smalti_raw_depth()
+ * gives the runs' length, for the `in` columns of the widest part of x; a part's last run may be shorter. A
+ * run adds one product after the other, rounded once with each where the instruction set can (AVX2 and
+ * later); then the runs' sums are added one after the other. */
 enum { SMALTI_RAW_DEPTH = 128 };
 static inline int64_t smalti_raw_depth(int64_t in)
 {
@@ -70,11 +70,10 @@ static inline int64_t smalti_raw_depth(int64_t in)
 	return smalti_round_up((in + pieces - 1) / pieces, 32);
 }
 
-/* Multiplies as smalti_matmul(), by weights that are not packed: they are used so rarely that packing does
- * not pay. x consists of `parts` matrices that have `in` columns together. Rows of y and of MULTIPLY's
- * operand are `y_stride` elements apart; elements between them are not touched. Weights are rounded to
- * `compute`. The bits of a row depend on how its columns are divided into parts, not on the other rows or
- * outputs. */
+/* Multiplies by weights that are not packed, as they are used too rarely for packing to pay. x consists of
+ * `parts` matrices that have `in` columns together. Rows of y and of MULTIPLY's operand are `y_stride`
+ * elements apart; elements between them are not touched. Weights are rounded to `compute`. The bits of a row
+ * depend on how its columns are divided into parts, not on the other rows or outputs. */
 int smalti_matmul_raw(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x, int parts,
 		      const struct smalti_raw_weight *weight, const float *bias, const void *operand,
 		      int64_t y_stride, void *y, struct smalti_error *error);

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* All tensors are row-major and contiguous; x is f32; y has the given dtype. No function can fail. */
+/* All is row-major and contiguous; x is f32; y has the given dtype. No function can fail. */
 
 /* Computes y = LN(x)·(1 + scale) + shift over each row of `dim`; LN without affine (docs/reference.md
  * 3.5). */

@@ -17,7 +17,7 @@ struct smalti_adamw_factors smalti_adamw_factors(const struct smalti_adamw *adam
 /* Returns the floats of the state `factors`. */
 int64_t smalti_came_factors(const struct smalti_came_shape *shape);
 
-/* Updates as came-pytorch does. mean [part], factors: its state, 0 at first. -1 with an error. */
+/* Updates as came-pytorch does. mean [part], factors: its state, 0 at first. */
 int smalti_came(const struct smalti_came *came, const struct smalti_came_shape *shape,
 		const float *const gradient[SMALTI_CAME_PARTS], float *const value[SMALTI_CAME_PARTS],
 		float *const mean[SMALTI_CAME_PARTS], float *factors, struct smalti_error *error);

@@ -10,5 +10,5 @@ struct smalti_cgroup {
 	double cpus;    /* seconds of processors per second */
 };
 
-/* Reads the limits. `root` is put in front of /proc and /sys; it is "" outside of tests. */
+/* Reads the limits. `root` precedes /proc and /sys; "" outside of tests. */
 struct smalti_cgroup smalti_cgroup_read(const char *root);

@@ -28,8 +28,7 @@ static int64_t bytes_of(const struct smalti_tile *tile)
 	return smalti_pool_block_bytes(tile->rows * tile->row_bytes);
 }
 
-/* Raises the most bytes of all tiles. The tasks of a turn run in any order: what they release counts until
- * the turn is over. */
+/* Counts what a turn's tasks release until the turn is over: they run in any order. */
 static void raise_most(struct smalti_counting *counting)
 {
 	counting->most = smalti_max(counting->most, counting->at_turn + counting->since_turn);

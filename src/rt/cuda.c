@@ -139,7 +139,7 @@ static int change_device(int number)
 static void release(struct smalti_device *device, void *memory)
 {
 	const struct smalti_cuda_device *cuda = (const struct smalti_cuda_device *)device;
-	const int before = change_device(cuda->number); /* a session's thread calls this when it closes */
+	const int before = change_device(cuda->number); /* for closing a session, on another thread */
 	cudaFreeAsync(memory, cuda->stream);
 	cudaSetDevice(before);
 }
@@ -184,8 +184,8 @@ static int check_capability(int number, struct smalti_error *error)
 	    number, major, minor, LEAST_CAPABILITY);
 }
 
-/* Returns the f32 operations per second: each of a multiprocessor's 128 units does a multiply-add per cycle.
- * Tensor cores do more. */
+/* Estimates f32 operations: a multiprocessor's 128 units do a multiply-add per cycle; tensor cores do
+ * more. */
 static double speed_of(int number)
 {
 	int units = 0, kilohertz = 0;

@@ -28,16 +28,15 @@ struct smalti_cuda_device {
 	struct smalti_nvml *nvml;                /* NULL: there is no NVML */
 };
 
-/* Returns the stream that runs the worker's commands in order. Only the worker's thread calls it. */
+/* Returns the stream of the worker's commands, for its thread. */
 cudaStream_t smalti_cuda_stream(struct smalti_cuda_device *cuda);
 
-/* Return the workspace of one command on the lane, NULL with an error, and its bytes, which are fewer on
- * devices with little memory. @{ */
+/* Return a command's workspace, NULL with an error, and its bytes, which are fewer on small devices. @{ */
 void *smalti_cuda_workspace(struct smalti_cuda_device *cuda, struct smalti_error *error);
 int64_t smalti_cuda_workspace_bytes(const struct smalti_cuda_device *cuda);
 /* @} */
 
-/* These compute products by cuBLASLt. They return 0, or -1 with an error. @{ */
+/* Compute products by cuBLASLt. 0, or -1 with an error. @{ */
 int smalti_cuda_products_open(struct smalti_cuda_device *cuda, struct smalti_error *error);
 void smalti_cuda_products_close(struct smalti_cuda_device *cuda);
 bool smalti_cuda_makes(const struct smalti_device_product *product);
@@ -46,16 +45,14 @@ int smalti_cuda_product(struct smalti_device *device, const struct smalti_device
 			const struct smalti_device_memory *y, struct smalti_error *error);
 /* @} */
 
-/* These repeat work by CUDA graphs. A graph is made when a key comes for the second time; see
- * rt/device.h. @{ */
+/* Repeat work by CUDA graphs, which are made when a key comes for the second time; see rt/device.h. @{ */
 int smalti_cuda_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 		       struct smalti_error *error);
 void smalti_cuda_follow(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES]);
 void smalti_cuda_repeat_close(struct smalti_cuda_device *cuda);
 /* @} */
 
-/* These compute attention by kernels for compute capability 9.0; see rt/device.h. On other devices opening
- * does nothing. @{ */
+/* Attend by kernels for compute capability 9.0; see rt/device.h. Other devices are left unopened. @{ */
 void smalti_cuda_attention_open(struct smalti_cuda_device *cuda);
 void smalti_cuda_attention_close(struct smalti_cuda_device *cuda);
 bool smalti_cuda_attends_tile(struct smalti_device *device, const struct smalti_device_attend_tile *a);
@@ -63,7 +60,7 @@ int smalti_cuda_attend_tile(struct smalti_device *device, const struct smalti_de
 			    struct smalti_error *error);
 /* @} */
 
-/* These compute convolutions and attention by cuDNN, if it is installed; see rt/device.h. @{ */
+/* Convolve and attend by cuDNN, if it is there; see rt/device.h. @{ */
 void smalti_cuda_graphs_open(struct smalti_cuda_device *cuda);
 void smalti_cuda_graphs_close(struct smalti_cuda_device *cuda);
 bool smalti_cuda_has_convolution(struct smalti_device *device, const struct smalti_device_convolution *c);

@@ -144,8 +144,8 @@ static int64_t shares_of(const struct smalti_device_attend_tile *a, const struct
 	       a->heads;
 }
 
-/* Returns the time of the shares on the multiprocessors, in units of a share of two teams. A share of three
- * teams takes 1.22 units (on an H200, heads of 72). */
+/* Returns the time of the shares, in units of one share of two teams. A share of three teams takes 1.22 units
+ * (on an H200, heads of 72). */
 static double time_of(const struct smalti_device_attend_tile *a, const struct form *form, int units)
 {
 	const int64_t rounds = (shares_of(a, form) + units - 1) / units;
@@ -178,7 +178,7 @@ bool smalti_cuda_attends_tile(struct smalti_device *device, const struct smalti_
 	       is_aligned(&v) && (!a->last || is_aligned(&y));
 }
 
-/* Describes the matrix in boxes of `rows` rows and `columns` columns. */
+/* Describes the matrix in boxes of `rows` × `columns`. */
 static CUresult encode(const struct smalti_cuda_attention *attention,
 		       const struct smalti_device_attend_tile *a, const struct matrix *m, int rows,
 		       int columns, CUtensorMap *map)

@@ -52,7 +52,7 @@ static double at(const struct trial *trial, enum smalti_cudnn_tensor tensor, int
 	return (double)trial->numbers[(place + (int64_t)tensor * APART) % PATTERN];
 }
 
-/* Computes the results of one query and head, in double. */
+/* Computes the results of one query and head. */
 static void attend(const struct trial *t, int64_t query, int64_t head, double *y)
 {
 	const struct smalti_cuda_shape *s = t->shape;
@@ -80,7 +80,7 @@ static void attend(const struct trial *t, int64_t query, int64_t head, double *y
 		y[c] /= sum;
 }
 
-/* Computes one result, in double. */
+/* Computes one result. */
 static void convolve(const struct trial *t, int64_t row, int64_t column, int64_t channel, double *y)
 {
 	const struct smalti_cuda_shape *s = t->shape;
@@ -116,7 +116,7 @@ static int64_t compute(const struct trial *t, int sample, int64_t *count, double
 	return (row * width + column) * s->out + channel;
 }
 
-/* Fills a tensor on the device with the pattern: copies what is there behind itself until it is full. */
+/* Repeats the numbers in a tensor on the device: copies what is there behind itself. */
 static bool fill(const struct trial *trial, const struct part *part, char *to, cudaStream_t stream)
 {
 	const int64_t element = smalti_dtype_bytes(trial->dtype);
@@ -208,7 +208,7 @@ static bool is_near(const struct trial *trial, cudaStream_t stream)
 	return difference <= tolerances[trial->dtype] * largest;
 }
 
-/* Makes the numbers, from -1 to 1. They are the same on each run. */
+/* Makes the numbers, from -1 to 1, always the same ones. */
 static bool make_numbers(struct trial *trial)
 {
 	uint64_t state = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions and attention, by cuDNN. The plan that is chosen for a shape is kept for the next use. */
+/* Convolutions and attention, by cuDNN. The plan chosen for a shape is kept for later ones. */
 #include "rt/cuda_graphs.h"
 
 #include "base/dtype.h"
@@ -40,7 +40,7 @@ static bool takes(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g,
 }
 
 /* Chooses the first configuration that works, in the order of cuDNN's heuristics. It measures no times:
- * devices of one kind must choose the same plan, so that their results are equal. */
+ * devices of one kind must choose equally, so that their results are equal. */
 static void choose(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g)
 {
 	const struct smalti_cudnn_wish wish = {.exact = g->shape.dtype == SMALTI_F32 && !cuda->device.tf32,
@@ -60,7 +60,7 @@ static void forget(struct smalti_cuda_graph *g)
 	*g = (struct smalti_cuda_graph){.tried = false};
 }
 
-/* Asks cuDNN for a plan. Other kernels compute what cuDNN refuses. */
+/* Asks cuDNN for a plan. Other kernels do what it refuses. */
 static void ask(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g,
 		const struct smalti_cuda_shape *s)
 {
@@ -78,14 +78,14 @@ static void ask(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g,
 		choose(cuda, g);
 }
 
-/* Returns the plan of a shape. NULL: there is none, or commands are recorded and none was tried before. */
+/* Returns a plan. NULL: there is none, or it is untried while commands are recorded. */
 static cudnnBackendDescriptor_t find(struct smalti_cuda_device *cuda, const struct smalti_cuda_shape *shape)
 {
 	if (!cuda->graphs || !cuda->graphs->cudnn)
 		return NULL;
 	struct smalti_cuda_graph *place = &cuda->graphs->kept[XXH32(shape, sizeof(*shape), 0) % KEPT];
 	const bool known = place->tried && memcmp(&place->shape, shape, sizeof(*shape)) == 0;
-	if (!known && cuda->device.records) { /* a trial waits for its results, which a recording cannot */
+	if (!known && cuda->device.records) { /* a trial waits for its results */
 		cuda->device.lacks = true;
 		return NULL;
 	}

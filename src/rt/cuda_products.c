@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products, by cuBLASLt. The algorithm that it chose for a shape is kept for the next product of this
- * shape. */
+/* Matrix products, by cuBLASLt. The algorithm for a shape is kept for later products. */
 #include "rt/cuda.h"
 
 #include <xxhash.h>
@@ -71,7 +70,7 @@ static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t operation, const struct 
 					      sizeof(type));
 }
 
-/* Describes a row-major matrix [rows, columns], or `count` matrices `step` elements apart. */
+/* Describes rows [rows, columns] as they lie in memory. */
 static cublasStatus_t lay_out(cublasLtMatrixLayout_t *layout, enum smalti_dtype dtype, int64_t rows,
 			      int64_t columns, int64_t stride, int64_t count, int64_t step)
 {
@@ -87,7 +86,7 @@ static cublasStatus_t lay_out(cublasLtMatrixLayout_t *layout, enum smalti_dtype 
 	return status;
 }
 
-/* Describes an operand [rows, in]; with `turned` its transpose is in memory. */
+/* Describes a matrix [rows, in], which may be turned. */
 static cublasStatus_t lay_out_operand(cublasLtMatrixLayout_t *layout, const struct shape *s, int64_t rows,
 				      bool turned, int64_t stride, int64_t step)
 {
@@ -206,8 +205,8 @@ static uint64_t alignment_of(const char *address)
 	return bits & -bits;
 }
 
-/* Tells whether cuBLASLt makes the product. A bias has y's type; y is f32 or has the operands' type. Products
- * of vectors take no bias; PyTorch excludes them, too. */
+/* Tells whether cuBLASLt makes it. A bias has y's type; y is f32 or has the operands' type. Products of
+ * vectors take no bias; PyTorch excludes them, too. */
 bool smalti_cuda_makes(const struct smalti_device_product *product)
 {
 	const bool finishes = product->bias || product->gelu;

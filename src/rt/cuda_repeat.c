@@ -14,14 +14,13 @@ enum { KEPT = 128, MOST_ENDS = 8 };
 /* What is known of the work with a key. */
 struct record {
 	uint64_t key;
-	int64_t used;          /* the count of all uses at the last use; 0: the slot is free */
+	int64_t used;          /* the count of uses then; 0: the slot is free */
 	bool refused;          /* it cannot be recorded */
-	int64_t releases;      /* the device's count of released memory when it was recorded */
+	int64_t releases;      /* of the device's memory, when it was recorded */
 	cudaGraphExec_t graph; /* NULL: it was not recorded */
 };
 
-/* Nodes of the graph that is being recorded: the last ones of an operation, or those that it follows if it
- * has none. */
+/* Nodes of the recorded graph: the last ones of an operation, or those that it follows if it has none. */
 struct ends {
 	cudaGraphNode_t node[MOST_ENDS];
 	cudaGraphEdgeData edge[MOST_ENDS];
@@ -36,7 +35,7 @@ struct smalti_cuda_records {
 	struct record record[KEPT];
 };
 
-/* Forgets the graph. CUDA frees a graph that still runs when it has ended. */
+/* Forgets the graph. CUDA frees a running graph when it ends. */
 static void forget_graph(struct record *record)
 {
 	if (record->graph)
@@ -95,8 +94,7 @@ static bool add_ends(struct ends *sum, const struct ends *more)
 	return true;
 }
 
-/* Lets the next operation follow `behind`. The last operation of a lane stands for all operations before it
- * in that lane. */
+/* Records what an operation follows. The last one of a lane stands for all before it. */
 void smalti_cuda_follow(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES])
 {
 	struct smalti_cuda_device *cuda = (struct smalti_cuda_device *)device;

@@ -44,7 +44,7 @@ struct extents {
 	int64_t of[4], strides[4];
 };
 
-/* Describes a tensor. Number 0: it is never in memory. */
+/* Describes a tensor; number 0: never in memory. */
 static cudnnBackendDescriptor_t tensor(struct smalti_cudnn_graph *g, enum smalti_cudnn_tensor number,
 				       enum smalti_dtype dtype, const struct extents *extents)
 {
@@ -62,7 +62,7 @@ static cudnnBackendDescriptor_t tensor(struct smalti_cudnn_graph *g, enum smalti
 	return made;
 }
 
-/* Returns the extents of maps whose pixels have contiguous channels (NHWC). */
+/* Lays the channels of a pixel together. */
 static struct extents map_of(int64_t maps, int64_t channels, int64_t rows, int64_t width)
 {
 	return (struct extents){{maps, channels, rows, width},

@@ -87,7 +87,7 @@ static bool suits(cudnnBackendDescriptor_t configuration, struct smalti_cudnn_wi
 	return suited;
 }
 
-/* Asks a heuristic for at most `most` configurations, which it fills in; returns how many it found. */
+/* Fills in what a heuristic finds, at most `most`; returns how many. */
 static int64_t ask(const struct smalti_cudnn_graph *graph, cudnnBackendHeurMode_t mode, int64_t most,
 		   cudnnBackendDescriptor_t *found)
 {

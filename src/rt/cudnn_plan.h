@@ -38,5 +38,5 @@ struct smalti_cudnn_tensors {
 cudnnStatus_t smalti_cudnn_execute(cudnnHandle_t handle, cudaStream_t stream, cudnnBackendDescriptor_t plan,
 				   const struct smalti_cudnn_tensors *tensors, void *workspace);
 
-/* Destroys a descriptor. NULL is allowed. */
+/* Destroys it. NULL is allowed. */
 void smalti_cudnn_drop(cudnnBackendDescriptor_t descriptor);

@@ -35,29 +35,28 @@ double smalti_device_speed(const struct smalti_device *device);
  * by its driver; NAN: not known. */
 double smalti_device_utilisation(const struct smalti_device *device, double since);
 
-/* Returns the bytes of its memory that tiles, scratch and locals occupy. Only its worker calls it. */
+/* Returns the bytes of its memory that tiles, scratch and locals have. For its worker. */
 int64_t smalti_device_in_use(const struct smalti_device *device);
 
-/* The work that gives a device its commands: run() only gives them, and waits for none. */
+/* Work that gives a device its commands: run() only gives them, and waits for none. */
 struct smalti_device_work {
 	int (*run)(void *user, struct smalti_error *error);
 	void *user;
 };
-/* Does the work, or has the device repeat the commands that work with the same key gave it before. The caller
- * guarantees that the commands are equal, whatever the memories hold. Returns 0, or -1 with an error. Only if
- * the device can repeat. @{ */
+/* Does the work, or has the device repeat the commands of earlier work with the same key. The caller knows
+ * that they are equal, whatever the memories hold. 0, or -1 with an error. Only if the device can. @{ */
 bool smalti_device_can_repeat(const struct smalti_device *device);
 int smalti_device_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 			 struct smalti_error *error);
 /* @} */
-/* Returns how often it has repeated commands. Only its worker calls it. */
+/* Returns how often it has repeated commands. For its worker. */
 int64_t smalti_device_repeats(const struct smalti_device *device);
 
 /* Waits until its commands so far have ended. */
 int smalti_device_finish(struct smalti_device *device, struct smalti_error *error);
 
-/* y[rows, out] (+)= x[rows, in]·w[out, in]ᵀ (+ bias[out]), or the GELU of that (the tanh form); offsets and
- * strides in elements. An operand that is turned lies in memory as its transpose. */
+/* y[rows, out] (+)= x[rows, in]·w[out, in]ᵀ (+ bias[out]), or its GELU (the tanh form); offsets and strides
+ * in elements. A turned operand lies in memory as its transpose. */
 struct smalti_device_product {
 	int64_t rows, in, out, x_first, x_stride, w_first, w_stride, y_first, y_stride;
 	bool turned_x, turned_w;
@@ -87,7 +86,7 @@ void smalti_device_begin_step(struct smalti_device *device);
 /* While commands are recorded: lets the operation that begins wait only for these before it, counted from 0,
  * at most one of each lane (-1: none). */
 void smalti_device_follow(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES]);
-/* Returns the bytes that an operation should keep to in a slot whose size it may choose. */
+/* Returns the bytes that an operation should keep to in a slot of its choice. */
 int64_t smalti_device_room(const struct smalti_device *device);
 /* The shares of a device's memory, in bytes. */
 struct smalti_device_shares {
@@ -124,9 +123,9 @@ int smalti_device_sdpa(struct smalti_device *device, const struct smalti_device_
 		       const struct smalti_device_memory *y, struct smalti_error *error);
 
 /* Attention of `queries` tokens to the tokens of one tile, as in struct attend_arguments. Rows of q are
- * `q_stride` elements apart, rows of keys and values `kv_stride`; in these rows the keys begin at k_first and
- * the values at v_first. It keeps a running state (kernels/attention.h) unless the tile is both first and
- * last. Only if the device has a kernel for it; else others compute it. */
+ * `q_stride` elements apart, rows of keys and values `kv_stride`; they begin at k_first and v_first in these.
+ * Has running state (kernels/attention.h) unless the tile is both first and last. Only if the device has a
+ * kernel for it; else others compute it. */
 struct smalti_device_attend_tile {
 	int64_t queries, keys, heads, head_dim, q_stride, kv_stride, k_first, v_first;
 	enum smalti_dtype dtype; /* of q, k, v and y */
@@ -139,14 +138,14 @@ bool smalti_device_attends_tile(struct smalti_device *device, const struct smalt
 int smalti_device_attend_tile(struct smalti_device *device, const struct smalti_device_attend_tile *a,
 			      struct smalti_error *error);
 
-/* Returns memory of at least `bytes` bytes in a slot. It is valid until the next call with that slot, or the
- * next step. NULL with an error. */
+/* Returns memory of at least `bytes` bytes, which is in use until the next call with that slot. NULL with an
+ * error. */
 enum { SMALTI_DEVICE_SCRATCH = 8 };
 const struct smalti_device_memory *smalti_device_scratch(struct smalti_device *device, int slot,
 							 int64_t bytes, struct smalti_error *error);
 
-/* Take and give back memory of `bytes` bytes for a tile that lives in one task. Commands given before may
- * still use memory that was given back. NULL with an error. @{ */
+/* Take and give back memory of `bytes` bytes for a tile of one task. Commands given before may still use it
+ * then. NULL with an error. @{ */
 const struct smalti_device_memory *smalti_device_take(struct smalti_device *device, int64_t bytes,
 						      struct smalti_error *error);
 void smalti_device_give(struct smalti_device *device, const struct smalti_device_memory *memory);
@@ -159,12 +158,12 @@ struct smalti_device_counts {
 	int64_t least[SMALTI_DEVICE_DRIVERS];   /* smaller, where all available devices were requested */
 };
 
-/* Counts the devices: `wanted` (-1: all available), unless the user's variables say otherwise. Fails with
- * SMALTI_EINVAL, or SMALTI_ENODEV for a driver that was not built. */
+/* Counts `wanted` devices (-1: all available), unless the user's variables say otherwise. SMALTI_EINVAL, or
+ * SMALTI_ENODEV for a driver that was not built. */
 int smalti_devices_count(const int64_t wanted[SMALTI_DEVICE_DRIVERS], struct smalti_device_counts *counts,
 			 struct smalti_error *error);
-/* StarPU's limit on the memory of a driver's devices in megabytes: the variable for all of them; for one
- * device it is the prefix, _N and _MEM. */
+/* StarPU's limit on a driver's devices in megabytes: the variable for all of them; for one it is the prefix,
+ * _N and _MEM. */
 struct smalti_device_limit {
 	const char *prefix, *variable;
 };
@@ -178,5 +177,5 @@ struct smalti_device **smalti_devices_open(const struct smalti_device_counts *co
 					   struct smalti_error *error);
 /* Sets whether products of f32 may round their operands to TF32, before the first product. */
 void smalti_device_set_tf32(struct smalti_device *device, bool tf32);
-/* Closes the devices before StarPU stops; its workers must be idle. NULL is allowed. */
+/* Closes the devices before StarPU stops; workers must be idle. NULL is allowed. */
 void smalti_devices_close(struct smalti_device **devices);

@@ -19,8 +19,8 @@ struct smalti_device {
 	/* Whether commands are recorded, not executed: meanwhile no memory is allocated or released; and
 	 * whether a command could not be recorded. */
 	bool records, lacks;
-	int64_t releases; /* count of releases: recorded commands may use that memory */
-	int64_t repeats;  /* how often recorded commands were repeated */
+	int64_t releases; /* of memory that recorded commands may use */
+	int64_t repeats;  /* of recorded commands */
 	struct smalti_device_local *locals;
 	int local_count;
 };
@@ -33,7 +33,7 @@ struct smalti_device_driver {
 	int64_t (*available)(void); /* number of available devices; NULL: devices are used only on request */
 	int64_t (*memory)(void);    /* bytes of the smallest device, before StarPU begins; NULL: not known */
 	struct smalti_device *(*open)(int worker, struct smalti_error *error);
-	void (*close)(struct smalti_device *device); /* a device without scratch and locals; frees it */
+	void (*close)(struct smalti_device *device); /* frees it; it has no scratch or locals */
 	int (*launch)(struct smalti_device *device, const struct smalti_launch *launch,
 		      const struct smalti_device_memory *const *buffers, int count, const void *arguments,
 		      size_t argument_bytes, struct smalti_error *error);
@@ -73,13 +73,13 @@ struct smalti_device_driver {
 /* smalti_simulated is the driver of simulated GPUs. */
 extern const struct smalti_device_driver smalti_opencl, smalti_cuda, smalti_simulated;
 
-/* Take the device's share of its memory from StarPU, and return it. @{ */
+/* Take and return the device's share of its memory. @{ */
 void smalti_device_memory_open(struct smalti_device *device);
 void smalti_device_memory_close(struct smalti_device *device);
 /* @} */
 
-/* Allocate memory of the share, and release it. Unused memory is released when the share gets scarce.
- * Releasing an empty one does nothing. @{ */
+/* Allocate and release memory of the share. Unused memory is released when it gets scarce. Releasing an empty
+ * one does nothing. @{ */
 int smalti_device_allocate(struct smalti_device *device, struct smalti_device_memory *memory, int64_t bytes,
 			   struct smalti_error *error);
 void smalti_device_release(struct smalti_device *device, struct smalti_device_memory *memory);

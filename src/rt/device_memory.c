@@ -6,7 +6,7 @@
 
 static const int64_t enough = INT64_C(4) << 30;
 
-/* Divides `total` bytes: the workspace gets `enough`, but at least an eighth and at most half. */
+/* Gives the workspace `enough`, but an eighth at least and half at most. */
 struct smalti_device_shares smalti_device_shares_of(int64_t total)
 {
 	const int64_t workspace = smalti_min(total / 2, smalti_max(enough, total / 8)),
@@ -41,7 +41,7 @@ int64_t smalti_device_in_use(const struct smalti_device *device)
 	return counted - device->share - beyond_share(device) + device->held;
 }
 
-/* Counts bytes that are held or released. StarPU counts what exceeds the share. */
+/* Counts the memory held. StarPU counts what exceeds the share. */
 static void count(struct smalti_device *device, int64_t bytes)
 {
 	const int64_t before = beyond_share(device);

@@ -53,7 +53,7 @@ const struct smalti_device_use_field smalti_device_use_fields[SMALTI_DEVICE_USE_
     {INTEGER(memory, false)},
 };
 
-/* Adds the time since the last change. The caller holds the mutex. */
+/* Adds the time since the last change, under the mutex. */
 static void advance(struct meter *meter)
 {
 	const double now = smalti_now(), seconds = now - meter->since;

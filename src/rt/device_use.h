@@ -25,7 +25,7 @@ struct smalti_device_use {
 	int64_t memory;                   /* total */
 };
 
-/* The numbers of a device's use as a table, for those who write all of them. */
+/* The numbers as a table, for code that writes all of them. */
 struct smalti_device_use_field {
 	const char *key;
 	size_t offset;
@@ -39,11 +39,10 @@ double smalti_device_use_value(const struct smalti_device_use *use,
 
 struct smalti_session;
 
-/* Reads the use of each device since the session was opened, in the order of their workers; returns how many.
- * StarPU is running; one thread at a time. */
+/* Reads the use of each device since the session was opened, by their workers' numbers; returns how many.
+ * While StarPU runs, one thread at a time. */
 int smalti_devices_use(struct smalti_session *session, struct smalti_device_use uses[SMALTI_MAX_NODES]);
-/* As smalti_devices_use(), with the utilisation since `since` (smalti_wall_clock()), for those who ask
- * repeatedly. */
+/* Does so with the utilisation since `since` (smalti_wall_clock()), for repeated calls. */
 int smalti_devices_use_lately(struct smalti_session *session, double since,
 			      struct smalti_device_use uses[SMALTI_MAX_NODES]);
 /* Subtracts `before` from `use`, except for memory and utilisation. */
@@ -68,5 +67,5 @@ struct smalti_meters *smalti_meters_open(struct smalti_session *session, struct 
 void smalti_meters_close(struct smalti_meters *meters); /* NULL is allowed */
 /* Counts a task that was inserted and has no room on any device. */
 void smalti_meters_too_large(struct smalti_meters *meters, const char *name, int64_t bytes);
-/* Notes that a device's worker has handed over a task. The worker calls it. */
+/* Notes that the worker has handed over a task. */
 void smalti_meters_begins(struct smalti_meters *meters, unsigned memory_node);

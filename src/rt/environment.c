@@ -96,7 +96,7 @@ static const char *const numbers[] = {
     "WORKER_TREE",
 };
 
-/* Names of numbers with a fraction, without STARPU_. */
+/* Numbers with a fraction. */
 static const char *const fractions[] = {
     "EXP_LEN_THRESHOLD", "IDLE_POWER", "SCHED_ALPHA", "SCHED_BETA", "SCHED_GAMMA", "WINDOW_TIME_SIZE",
 };
@@ -139,7 +139,7 @@ static struct name device_limit(int driver, int number)
 	return name;
 }
 
-/* Checks the limits of devices' memory: StarPU would ask for ever for memory that a device may not have. */
+/* Checks devices' limits: StarPU would ask for ever for memory that a device may not have. */
 static int check_device_memory(struct smalti_error *error)
 {
 	for (int driver = 0; driver < SMALTI_DEVICE_DRIVERS; driver++)
@@ -182,7 +182,7 @@ static int check_numbers(struct smalti_error *error)
 	return check_device_memory(error);
 }
 
-/* Checks the numbers of processors. Which of these StarPU reads depends on the machine. */
+/* Checks processors: the machine decides which values StarPU takes. */
 static int check_processors(const struct smalti_machine_cpus *cpus, struct smalti_error *error)
 {
 	const struct {
@@ -202,7 +202,7 @@ static int check_processors(const struct smalti_machine_cpus *cpus, struct smalt
 	return 0;
 }
 
-/* Checks the lists of processors ("0 2-5,7"), and the host's name. */
+/* Checks lists of processors ("0 2-5,7"), and the host. */
 static int check_lists(struct smalti_error *error)
 {
 	static const char *const names[] = {"STARPU_WORKERS_CPUID", "STARPU_WORKERS_COREID",
@@ -282,7 +282,7 @@ int smalti_environment_hide_plugin(struct smalti_environment *environment, struc
 	return getenv(name) ? 0 : smalti_environment_set(environment, name, "hwloc_opencl.so", error);
 }
 
-/* Restores the variables, the last change first: a name may be there twice. */
+/* Restores the last change first: a name may be there twice. */
 void smalti_environment_restore(struct smalti_environment *environment)
 {
 	while (environment->count) {

@@ -24,7 +24,7 @@ struct smalti_environment {
 	int count;
 };
 
-/* Sets a variable; with NULL unsets it. `name` must outlive the change. -1 with an error. */
+/* Sets a variable; NULL: unsets it. `name` must outlive the change. */
 int smalti_environment_set(struct smalti_environment *environment, const char *name, const char *value,
 			   struct smalti_error *error);
 /* Hides the limits on memory: StarPU would wait for ever for memory beyond them. */

@@ -7,7 +7,7 @@
 struct smalti_partition {
 	int64_t bands;
 	int64_t *first; /* bands + 1 entries, ascending from 0 */
-	int *owner; /* the owner of each band's tiles (rt/tile.h), which is the distribution; NULL: none */
+	int *owner;     /* the distribution: the owner of each band's tiles (rt/tile.h); NULL: none */
 };
 
 /* Cuts into bands of `height` rows; the last one may be shorter. */
@@ -17,8 +17,7 @@ int smalti_partition_even(struct smalti_partition *partition, int64_t rows, int6
  * `divisor`. */
 int smalti_partition_scale(struct smalti_partition *partition, const struct smalti_partition *of,
 			   int64_t factor, int64_t divisor, struct smalti_error *error);
-/* Gives the bands owners in blocks: place p gets about shares[p] of the rows, relative to the sum of the
- * shares. */
+/* Gives the bands owners in blocks: place p gets about shares[p] of the rows, out of the shares' sum. */
 int smalti_partition_distribute(struct smalti_partition *partition, const double *shares, int places,
 				struct smalti_error *error);
 void smalti_partition_free(struct smalti_partition *partition);
@@ -30,8 +29,8 @@ struct smalti_grid {
 	struct smalti_tile **tile;                /* one per band */
 };
 
-/* Makes a tile for each band. Each row of the partition is `rows_per` rows of the tiles (1 for tokens, the
- * width for pixels). */
+/* Makes the tiles. Each row of the partition is `rows_per` rows of the tiles (1 for tokens, the width for
+ * pixels). */
 struct smalti_grid smalti_grid_new(struct smalti_task_group *task_group,
 				   const struct smalti_partition *partition, int64_t rows_per,
 				   int64_t row_bytes);

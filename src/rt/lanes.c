@@ -82,8 +82,7 @@ static int choose(const double end[SMALTI_DEVICE_LANES], double ready)
 	return best;
 }
 
-/* Plans the lanes by tiles, not by memories: memories may differ from one run to the next, and the lanes must
- * not. */
+/* Plans by tiles, not memories, which may differ from one run to the next: the lanes must not. */
 static void plan(struct smalti_lanes *lanes, struct tile_times *times)
 {
 	double end[SMALTI_DEVICE_LANES] = {0};

@@ -38,19 +38,19 @@ static struct version join(int major, int minor, int patch)
 	return version;
 }
 
-/* Reads a number with a byte for each part. */
+/* Splits a number into bytes. */
 static struct version of_bytes(int number)
 {
 	return join(number >> 16, number >> 8 & 0xff, number & 0xff);
 }
 
-/* Reads a number with two decimal digits for each part. */
+/* Splits a number by two digits. */
 static struct version of_digits(int number)
 {
 	return join(number / 10000, number / 100 % 100, number % 100);
 }
 
-/* Lists the libraries. One that cannot be asked has the version that this was built against. */
+/* Names the version that this was built against where it cannot ask. */
 int smalti_topology_libraries(struct smalti_topology *topology, struct smalti_error *error)
 {
 	const dnnl_version_t *onednn = dnnl_version();

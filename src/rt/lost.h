@@ -21,7 +21,7 @@ enum { SMALTI_MAX_NODES = 130 };
 enum { SMALTI_MAX_NODES = 32 };
 #endif
 
-/* The lost devices of a session. */
+/* A session's lost devices. */
 struct smalti_lost {
 	bool reconsiders;                 /* the policy does: see rt/policies.h */
 	atomic_uint nodes;                /* bit n: the device of memory node n is lost */
@@ -33,7 +33,7 @@ struct smalti_lost {
 
 void smalti_lost_open(struct smalti_lost *lost);
 void smalti_lost_close(struct smalti_lost *lost);
-/* Starts and stops watching, around starpu_init() and starpu_shutdown(). */
+/* Watches from starpu_init() to starpu_shutdown(). */
 void smalti_lost_watch(struct smalti_session *session); /* NULL: stops */
 
 /* Register a task group, which is found by its number, from its beginning to its end. @{ */
@@ -41,13 +41,13 @@ void smalti_lost_add(struct smalti_lost *lost, struct smalti_task_group *task_gr
 void smalti_lost_remove(struct smalti_lost *lost, const struct smalti_task_group *task_group);
 /* @} */
 
-/* Fails the task group if the device of this memory node is lost; returns whether it is. */
+/* Fails the task group if the device of this memory node is lost; returns whether. */
 bool smalti_lost_fails(struct smalti_task_group *task_group, unsigned memory_node);
-/* Returns -1 with the cause if any device is lost, else 0. */
+/* Fails with the cause if any device is lost. */
 int smalti_lost_check(const struct smalti_lost *lost, struct smalti_error *error);
 bool smalti_lost_has(const struct smalti_lost *lost, unsigned memory_node);
-/* Tells whether a task that knows its tiles must not run on the device of this memory node: the device is
- * lost, and another worker can run the task. */
+/* Tells whether a task that knows its tiles is not for the device of this memory node: it is lost, and
+ * another worker can run the task. */
 bool smalti_lost_avoids(const struct smalti_lost *lost, struct starpu_task *task, unsigned memory_node);
 /* Prepares a task that will be submitted next. */
 void smalti_lost_prepare(const struct smalti_lost *lost, struct starpu_task *task);

@@ -66,8 +66,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Returns the median of all pieces, which excludes interrupted pieces and pieces that were still in a
- * cache. */
+/* Returns the median of all pieces, so that interrupted and cached ones do not count. */
 static double measure_kind(int kind, int64_t count, float *x, float *result)
 {
 	double rates[PASSES * PIECES];
@@ -123,8 +122,7 @@ static int measure(unsigned *ids, int workers, int64_t bytes, struct smalti_topo
 	return 0;
 }
 
-/* Returns twice the size of the largest caches together, so that they do not serve it, limited to MOST_BYTES
- * for time. */
+/* Returns twice the largest caches together, so that they do not serve it, as far as time allows. */
 static int64_t bytes_to_touch(const struct smalti_topology *topology)
 {
 	int64_t bytes = LEAST_BYTES;

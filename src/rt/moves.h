@@ -24,7 +24,7 @@ enum smalti_move {
 };
 extern const char *const smalti_move_names[SMALTI_MOVES];
 
-/* The moves of a task group. */
+/* A task group's moves. */
 struct smalti_moves {
 	int places;
 	int64_t stages;
@@ -32,11 +32,11 @@ struct smalti_moves {
 	double *planned; /* [places][SMALTI_MOVES], of a pass; NULL: no plan */
 };
 
-/* Counts a tile that a task at this place accesses, and returns whether what the task reads must come from
- * another place. The inserting thread calls it for each task that it inserts. */
+/* Counts a tile that an inserted task accesses at this place; returns whether its data comes from another
+ * place. For the inserting thread. */
 bool smalti_moves_count(struct smalti_task_group *task_group, struct smalti_tile *tile,
 			enum smalti_access access, int place);
-/* Stores the plan: the bytes that should come to a place in a pass. The inserting thread calls it. */
+/* Sets the plan of what should come to a place in a pass. For the inserting thread. */
 void smalti_moves_plan(struct smalti_task_group *task_group, int place, const double bytes[SMALTI_MOVES]);
 
 /* Returns the bytes that came to a place in a stage; all 0 where none did. */

@@ -8,14 +8,14 @@ enum smalti_access;
 
 /* An observer of a session's tasks: a row of its list. A function may be NULL. */
 struct smalti_observer {
-	/* The inserting thread says that the task that it inserts next accesses the tile so; that the task
-	 * receives the tile from another place; that the task is inserted. */
+	/* The inserting thread says: the next task accesses the tile so; it receives the tile from another
+	 * place; it is inserted. */
 	void (*uses)(void *user, const struct smalti_tile *tile, enum smalti_access access);
 	void (*receives)(void *user, const struct smalti_tile *tile);
 	void (*inserts)(void *user, struct starpu_task *task);
-	/* The worker that ran the task says that it has ended. */
+	/* Its worker says that the task has ended. */
 	void (*ended)(void *user, struct starpu_task *task, int worker);
-	/* Any thread says that the task group's tasks have ended and that it goes. */
+	/* Any thread says: the task group's tasks have ended, and it goes. */
 	void (*leaves)(void *user, const struct smalti_task_group *task_group);
 	void *user;
 };

@@ -5,8 +5,7 @@
 #include "base/dtype_enum.h"
 #include "base/work.h"
 
-/* The ways in which a task accesses a buffer. SMALTI_WAIT orders it like a read, but the tile stays where it
- * is. */
+/* How a task accesses a buffer. SMALTI_WAIT orders it like a read, but the tile stays where it is. */
 enum smalti_access { SMALTI_READ, SMALTI_WRITE, SMALTI_UPDATE, SMALTI_WRITE_OR_UPDATE, SMALTI_WAIT };
 
 /* A buffer of an operation, or `count` buffers of one kind; an optional one may be absent (NULL). */
@@ -52,8 +51,7 @@ struct smalti_op {
 /* The table of operations, which codelets/table.c sets before main(). */
 extern const struct smalti_op *smalti_ops;
 extern int smalti_op_count;
-/* Returns the kind of work of the operation with this name; SMALTI_VALUES for others, such as a task of
- * several operations. */
+/* Returns the work of the operation with this name; SMALTI_VALUES for others, such as a task of several. */
 enum smalti_work smalti_op_work(const char *name);
 
 /* Returns how a task with these arguments accesses the op's buffers of one kind: never

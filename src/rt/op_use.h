@@ -20,7 +20,7 @@ struct smalti_op_counter;
 /* Returns counters for `workers` workers; NULL with an error. Free with free(). */
 struct smalti_op_counter *smalti_op_counters_new(int workers, struct smalti_error *error);
 struct smalti_op_counter *smalti_op_counters_of(struct smalti_op_counter *counters, int worker);
-/* Adds one operation. Only the worker's thread calls it. */
+/* Adds one operation, on the worker's thread. */
 void smalti_op_counter_add(struct smalti_op_counter *own, int op, const void *arguments, double seconds);
 
 /* Returns the sums over all workers so far; NULL with an error. Free with free(). */

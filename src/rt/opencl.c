@@ -150,8 +150,8 @@ static void close_device(struct smalti_device *device)
 	free(opencl);
 }
 
-/* Returns the f32 operations per second: a GPU's compute unit runs 64 threads in step, a CPU's 8; each does a
- * multiply-add per cycle. */
+/* Estimates f32 operations: a GPU's compute unit has 64 threads in step, a CPU's 8; each does a
+ * multiply-add. */
 static double speed_of(cl_device_id id)
 {
 	cl_uint units = 0, megahertz = 0;

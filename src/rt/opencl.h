@@ -16,10 +16,9 @@ struct smalti_opencl {
 	bool takes_turns;
 };
 
-/* These enclose everything that runs a kernel, so that PoCL's devices take turns. PoCL 3.1 ends the program
- * when two devices launch a kernel for the first time at once: its cache of libraries then has the kernel
- * twice and releases the first entry twice. With its `basic` driver the kernel has run when the launch
- * returns. */
+/* Enclose whatever runs a kernel: PoCL's devices take turns. PoCL 3.1 ends the program when two devices
+ * launch a kernel for the first time at once: its cache of libraries then has it twice and releases the first
+ * entry twice. With its `basic` driver the kernel has run when the launch returns. */
 void smalti_opencl_begin(const struct smalti_opencl *opencl);
 void smalti_opencl_end(const struct smalti_opencl *opencl);
 

@@ -73,7 +73,7 @@ static void read_tile(struct smalti_task_order *order, struct tile *tile)
 	tile->reader = order->reading_count++;
 }
 
-/* Orders the next task after the last writer and all tasks that read since. */
+/* Waits for the last writer and all readers since. */
 static void write_tile(struct smalti_task_order *order, struct tile *tile)
 {
 	wait_for(order, tile->writer);

@@ -4,7 +4,7 @@
 #include "rt/op.h"
 
 /* Tells which tasks a task waits for, by the tiles that both access, in the order of insertion: StarPU finds
- * this itself but does not tell. Only the inserting thread calls it. */
+ * this but does not tell. For the inserting thread. */
 struct smalti_task_order;
 
 struct smalti_task_order *smalti_task_order_new(struct smalti_error *error);
@@ -12,7 +12,7 @@ void smalti_task_order_free(struct smalti_task_order *order);
 
 /* Notes a tile that the next inserted task uses. */
 void smalti_task_order_uses(struct smalti_task_order *order, int64_t tile, enum smalti_access access);
-/* Ends the next task; returns its number, from 0 on. What does not fit in memory is left out. */
+/* Returns its number, from 0 on. Omits what has no memory. */
 int64_t smalti_task_order_inserts(struct smalti_task_order *order);
 
 /* Returns the numbers of the tasks that this one waits for. */

@@ -7,12 +7,12 @@
 #include <time.h>
 
 enum {
-	MOST_PATH = 160, /* StarPU cuts paths at 255 characters, with its own names after ours */
-	ROOM = 32 << 10, /* bytes that StarPU may write at a time */
+	MOST_PATH = 160, /* StarPU cuts paths at 255 characters, with its own names */
+	ROOM = 32 << 10, /* bytes that StarPU may write */
 	YOUNG = 2,       /* seconds in which another process may still write a file */
 	PATIENCE = 50,   /* looks at such a file */
 	PAUSE = 20000,   /* microseconds between them */
-	HOST = 65,       /* bytes, to which StarPU cuts the name */
+	HOST = 65,       /* as StarPU cuts the name */
 };
 
 static const char bus[] = "bus", codelets[] = "codelets";
@@ -56,8 +56,8 @@ static void host_name(char name[HOST])
 		name[strcspn(name, ".")] = '\0';
 }
 
-/* Tells whether a file is complete. StarPU's files are text: a file that a full disk cut, or an empty one,
- * does not end with a newline. A link never is: StarPU would write to its target. */
+/* Tells whether a file is complete. StarPU's files are text: one that a full disk cut, or an empty one, has
+ * no last newline. A link never is: StarPU would write to its target. */
 static bool is_complete(int directory, const char *name, bool *young)
 {
 	struct stat info;
@@ -76,7 +76,7 @@ static bool is_complete(int directory, const char *name, bool *young)
 	return complete;
 }
 
-/* Waits while another process may be writing the file; tells whether it stays incomplete. */
+/* Waits while another process may be writing it. */
 static bool stays_incomplete(int directory, const char *name)
 {
 	bool young;
@@ -123,14 +123,14 @@ static int clean_files(const char *path, bool of_bus, bool all)
 	return removed ? bad : -1;
 }
 
-/* Removes all files of the bus if one is incomplete: StarPU measures the bus as a whole. */
+/* Removes all of the bus's files if one is incomplete: StarPU measures it as a whole. */
 static bool clean_bus(const char *path)
 {
 	const int bad = clean_files(path, true, false);
 	return bad == 0 || (bad > 0 && clean_files(path, true, true) >= 0);
 }
 
-/* Removes incomplete files. There is a directory for each version of StarPU's format. */
+/* Cleans a directory for each version of StarPU's format. */
 static bool clean_codelets(const char *path)
 {
 	bool clean = true;
@@ -162,7 +162,7 @@ static bool prepare(const char *path)
 	return true;
 }
 
-/* Returns the directory that StarPU would use; NULL: there is none, or no memory. */
+/* Returns StarPU's own choice; NULL: none, or no memory. */
 static char *usual_path(struct smalti_error *error)
 {
 	static const char *const homes[] = {"XDG_CACHE_HOME", "STARPU_HOME", "HOME"};

@@ -18,5 +18,5 @@ int smalti_perf_directory_open(struct smalti_perf_directory *directory,
 			       struct smalti_environment *environment, struct smalti_error *error);
 /* Tells whether there still is room for what StarPU writes when it stops. */
 bool smalti_perf_directory_writable(const struct smalti_perf_directory *directory);
-/* Closes the directory after starpu_shutdown(); removes it if it is the process's own. */
+/* Closes it after starpu_shutdown(). */
 void smalti_perf_directory_close(struct smalti_perf_directory *directory);

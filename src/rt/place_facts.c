@@ -64,7 +64,7 @@ int64_t smalti_place_facts_memory(const struct smalti_session *session, int plac
 				       : smalti_device_shares(node).tiles;
 }
 
-/* Returns a link's facts. StarPU counts in MB/s and µs. */
+/* Converts StarPU's MB/s and µs. */
 static struct smalti_link_fact link_of(unsigned from, unsigned to)
 {
 	return (struct smalti_link_fact){1e6 * starpu_transfer_bandwidth(from, to),

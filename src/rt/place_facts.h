@@ -21,12 +21,12 @@ struct smalti_place_facts {
 	struct smalti_link_fact *link; /* [from · count + to] */
 };
 
-/* Makes facts that are all 0. -1 with an error. */
+/* Makes facts that are all 0. */
 int smalti_place_facts_new(struct smalti_place_facts *facts, int count, struct smalti_error *error);
-/* Finds the facts. Rates come from StarPU's performance models as earlier sessions left them, so that all
- * requests of a session use the same rates. A worker without measurements gets its speed on paper, times the
- * ratio of measured to paper speeds of the others. Links come from StarPU's model of the bus. Facts of ranks
- * are those of smalti_rank_facts_gather(). Free with smalti_place_facts_free(). */
+/* Finds the rates in StarPU's performance models as earlier sessions left them, so that all requests of a
+ * session use the same rates. A worker without measurements has its speed on paper, times the others' ratio
+ * of measured to paper speed. Links are from StarPU's model of the bus. Facts of ranks are from
+ * smalti_rank_facts_gather(). Free with smalti_place_facts_free(). */
 int smalti_place_facts_of(const struct smalti_session *session, struct smalti_place_facts *facts,
 			  struct smalti_error *error);
 void smalti_place_facts_free(struct smalti_place_facts *facts);

@@ -85,7 +85,7 @@ double smalti_places_speed(const struct smalti_places *places, const double *spe
 	return highest;
 }
 
-/* The owners of the tiles that a task reads and writes, in the op's order. */
+/* Owners of what a task reads and writes, in the op's order. */
 struct owners {
 	int read, written; /* of the first tile that has an owner */
 	bool updates;      /* whether it updates a tile without owner */

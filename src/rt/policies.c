@@ -7,7 +7,7 @@
 
 #include <starpu.h>
 
-/* A policy of StarPU's own tests: it keeps all tasks back until the program calls starpu_do_schedule(). */
+/* A policy for StarPU's own tests: it keeps all tasks back until the program calls starpu_do_schedule(). */
 static const char test_policy[] = "graph_test";
 static const char library_variable[] = "STARPU_SCHED_LIB";
 
@@ -19,8 +19,8 @@ const struct starpu_sched_policy *smalti_policy(int index)
 	return NULL;
 }
 
-/* Tells whether a policy asks whether a worker can run a task only where another worker may still get it.
- * Other policies would keep the task for the worker that they chose before, or end the program. */
+/* Tells whether a policy checks a worker only where another one may still get the task. Others would keep it
+ * for the worker that they chose before, or end the program. */
 bool smalti_policy_reconsiders(const char *name)
 {
 	static const char *const names[] = {"lws",  "ws",    "eager", "prio",  "dm",
@@ -50,8 +50,7 @@ bool smalti_policy_library(const char *name, char path[PATH_MAX])
 	return access(path, R_OK) == 0;
 }
 
-/* Returns 1 if the user's or a shipped library has the policy, 0 if not or if there is none, -1 with an
- * error. */
+/* Returns 1 if the user's or a shipped library has it, 0 if not or if there is none. */
 static int look_into_library(const char *name, struct smalti_error *error)
 {
 	static const char symbol[] = "starpu_get_sched_lib_policy";

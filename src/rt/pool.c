@@ -5,9 +5,9 @@
 #include <starpu.h>
 #include <sys/mman.h>
 
-/* A segregated-fit allocator: free blocks are in bins by size, eight for each power of two. A freed block is
- * joined with its free neighbours. Blocks are cut from large mapped chunks; the fresh end of a chunk is
- * touched only when no free block fits. */
+/* A segregated fit: free blocks are in bins by size, eight for each power of two. Freed blocks are joined
+ * with free neighbours. Blocks are cut from large mapped chunks, whose fresh end is touched only when no free
+ * block fits. */
 enum {
 	ALIGNMENT = 64,
 	BINS = 8 * 64,
@@ -18,7 +18,7 @@ enum {
 };
 
 struct chunk {
-	char *fresh, *end; /* the rest, from which no block was cut yet */
+	char *fresh, *end; /* from which no block was cut yet */
 	struct block *last;
 	struct chunk *next;
 	int64_t bytes;
@@ -135,8 +135,7 @@ static void *map(int64_t bytes, int64_t spare)
 	return memory;
 }
 
-/* Adds a chunk. Under a limit (ulimit -v) it takes at most a quarter of what is left, unless the block needs
- * more. */
+/* Limits a chunk under a limit (ulimit -v) to a quarter of what is left, unless the block needs more. */
 static struct chunk *add_chunk(struct smalti_pool *pool, int64_t bytes)
 {
 	const int64_t least = smalti_round_up(bytes + HEAD, HUGE_PAGE);

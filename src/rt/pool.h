@@ -17,8 +17,8 @@ enum { SMALTI_POOLED = !__has_feature(address_sanitizer) };
 enum { SMALTI_POOLED = 1 };
 #endif
 
-/* Makes a pool. `budget` is the bytes that may be resident: in use, kept, and in the kernels' scratch
- * (kernels/scratch.h); 0: no bound. Bytes in use may exceed it: the code that inserts tasks limits them.
+/* Makes a pool. `budget`: bytes that may be resident: in use, kept, and in the kernels' scratch
+ * (kernels/scratch.h); 0: no bound. Bytes in use may exceed it: the code that inserts tasks prevents that.
  * Nothing is kept then. */
 struct smalti_pool *smalti_pool_new(int64_t budget, struct smalti_error *error);
 /* Pins the chunks that are mapped from here on, so that devices copy from and to them directly. StarPU is
@@ -30,7 +30,7 @@ void smalti_pool_free(struct smalti_pool *pool);
 /* Returns memory aligned to 64, contents undefined; NULL when the system has no more. */
 void *smalti_pool_take(struct smalti_pool *pool, int64_t bytes);
 void smalti_pool_give(struct smalti_pool *pool, void *memory);
-/* Returns the most bytes that a block of `bytes` takes from the pool. */
+/* Returns the most that `bytes` take of it. */
 int64_t smalti_pool_block_bytes(int64_t bytes);
 
 struct smalti_pool_state {

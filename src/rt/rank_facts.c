@@ -26,7 +26,7 @@ static int look_at_own(const struct smalti_session *session, struct rank_fact *o
 	return status;
 }
 
-/* Gathers the lists of all ranks into one allocation, each padded to the length of the longest. */
+/* Gathers the lists of all ranks in one memory, each as long as the longest. */
 static int gather_lists(const struct rank_fact *ranks, int count, const struct smalti_task_list *own,
 			struct smalti_task_list *lists, struct smalti_error *error)
 {

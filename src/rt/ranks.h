@@ -5,18 +5,18 @@
 #include "rt/task_group.h"
 
 /* The processes of an MPI job, numbered ranks, share the tasks of a session. All insert the same tasks in the
- * same order, and each executes those of its own place (rt/places.h); a rank is one place. StarPU-MPI moves
- * what a task reads to its rank. If MPI was not started, and in a build without it (src/rt/ranks_none.c),
- * there is one rank. */
+ * same order, and each executes those of its place (rt/places.h); a rank is one place. StarPU-MPI moves what
+ * a task reads to its rank. If MPI was not started, and in a build without it (src/rt/ranks_none.c), there is
+ * one rank. */
 
 struct smalti_link_fact;
 struct smalti_tile;
 
 enum { SMALTI_MOST_RANKS = 64 }; /* a tile has a bit for each */
 
-/* Starts MPI if mpirun or its like has started this process; a program calls it. From then on sessions are
- * shared by all ranks. `give_up` is called where this rank cannot go on and others would wait for it for
- * ever; it reports the cause, and then all processes are ended. */
+/* Starts MPI, for a program that mpirun or its like has started. From then on sessions are shared by all
+ * ranks. `give_up` is called where this rank cannot go on and others would wait for it for ever; it says why,
+ * and all processes are ended. */
 int smalti_ranks_start(void (*give_up)(const struct smalti_error *cause), struct smalti_error *error);
 /* Ends MPI, after the last session. */
 void smalti_ranks_stop(void);
@@ -30,7 +30,7 @@ int smalti_ranks_beside(void); /* the number of ranks on this process's machine,
  * device. While tasks are inserted, the others would wait for this rank for ever. */
 void smalti_ranks_give_up(const struct smalti_error *cause);
 
-/* The inserting threads of the ranks communicate by these; all ranks call them in the same order. @{ */
+/* Connect the ranks' inserting threads; all ranks call them in the same order. @{ */
 
 /* What the ranks must agree on. */
 struct smalti_ranks_vote {
@@ -44,8 +44,8 @@ struct smalti_ranks_vote {
  * digests. */
 int smalti_ranks_agree(int status, struct smalti_ranks_vote *vote, struct smalti_error *error);
 int64_t smalti_ranks_least(int64_t value);
-/* Send a message from rank 0 to all others, which free() it. While they wait they call `idle` regularly. NULL
- * with an error. */
+/* Send a message from rank 0 to all others, which free() it and call `idle` while they wait. NULL with an
+ * error. */
 void smalti_ranks_tell(const void *message, int64_t bytes);
 void *smalti_ranks_hear(int64_t *bytes, void (*idle)(void *user), void *user, struct smalti_error *error);
 /* Gathers `bytes` of each rank on all ranks, in the ranks' order. */
@@ -56,18 +56,18 @@ void smalti_ranks_gather(const void *own, int64_t bytes, void *all);
 struct smalti_ranks_outcomes;
 /* Expects the outcomes of the job with this number; NULL on other ranks, and with one rank. */
 struct smalti_ranks_outcomes *smalti_ranks_expect(int64_t job);
-/* Tells whether the job has ended on all ranks; `error` is then the first failure, and *outcomes is freed.
+/* Tells whether the job has ended on all ranks: `error` is then the first failure, and *outcomes is freed.
  * NULL: yes. */
 bool smalti_ranks_heard(struct smalti_ranks_outcomes **outcomes, struct smalti_error *error);
-/* Reports the outcome to rank 0, from another rank. */
+/* Reports to rank 0, from another. */
 void smalti_ranks_report(int64_t job, const struct smalti_error *outcome);
 
 /* These handle jobs that cannot succeed, so that ranks do nothing more for them. @{ */
 /* Warns all other ranks of this job. */
 void smalti_ranks_warn(int64_t job);
-/* Returns a job that another rank has warned of; -1: there is none that was not returned before. */
+/* Returns a job of another rank's warning; -1: none is left. */
 int64_t smalti_ranks_warned(void);
-/* Receives the warnings that are still on their way. All ranks call it when no job is active. */
+/* Receives what is still on its way. On all ranks, when no job is active. */
 void smalti_ranks_settle(void);
 /* @} */
 
@@ -79,7 +79,7 @@ void smalti_ranks_close(void);
 /* @} */
 double smalti_ranks_speed(int place);
 /* Measures the links between all ranks, by messages of StarPU-MPI: links[from · count + to]. All ranks call
- * it before the first task. It takes some milliseconds for each other rank where links are fast. */
+ * it before the first task; some milliseconds for each other rank where links are fast. */
 int smalti_ranks_links(struct smalti_link_fact *links, struct smalti_error *error);
 
 /* Returns the rank of a place; SMALTI_ANYWHERE is rank 0's. */

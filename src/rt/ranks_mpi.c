@@ -8,7 +8,7 @@
 
 #include <starpu_mpi.h>
 
-/* The state of MPI and StarPU-MPI, one per process. */
+/* MPI and StarPU-MPI, one per process. */
 static struct {
 	int count, own, beside;
 	MPI_Comm talk, data; /* of the inserting threads; of StarPU-MPI */
@@ -16,12 +16,12 @@ static struct {
 	void (*give_up)(const struct smalti_error *cause);
 	double speed[SMALTI_MOST_RANKS];
 	int64_t moves;       /* equal on all ranks: the tags */
-	int64_t told, heard; /* warnings of failing jobs: sent to each rank, received from all */
+	int64_t told, heard; /* jobs that fail: told to each rank, heard from all */
 } ranks = {.count = 1, .beside = 1};
 
 enum { PAUSE = 200000, BYTES_AT_ONCE = 1 << 30 }; /* nanoseconds */
 
-/* Reads the environment, where mpirun, srun and their like set a count. */
+/* Reads what mpirun, srun and their like set in the environment. */
 bool smalti_ranks_launched(void)
 {
 	static const char *const counts[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
@@ -90,7 +90,7 @@ int smalti_ranks_beside(void)
 	return ranks.beside;
 }
 
-/* Adds the rank and the host to a failure. */
+/* Adds where a failure comes from. */
 static void sign(struct smalti_error *error)
 {
 	char host[MPI_MAX_PROCESSOR_NAME];
@@ -110,7 +110,7 @@ void smalti_ranks_give_up(const struct smalti_error *cause)
 	MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-/* Waits for a request, and leaves the CPU to the workers, unlike a blocking call. */
+/* Waits without taking the CPU from the workers, as a blocking call would. */
 static void await(MPI_Request *request, void (*idle)(void *user), void *user)
 {
 	for (int done = 0; MPI_Test(request, &done, MPI_STATUS_IGNORE), !done;) {

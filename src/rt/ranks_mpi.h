@@ -3,5 +3,5 @@
 
 #include <mpi.h>
 
-/* Returns the communicator on which StarPU-MPI sends tiles; for src/rt. */
+/* Returns what StarPU-MPI sends tiles over, for src/rt. */
 MPI_Comm smalti_ranks_data(void);

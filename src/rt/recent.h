@@ -16,7 +16,7 @@ struct smalti_recent_task {
  * task is inserted. */
 int smalti_recent_keep(struct smalti_session *session, int64_t capacity, struct smalti_error *error);
 void smalti_recent_free(struct smalti_recent *recent);
-/* Adds a task that has just ended and took `seconds`. The worker's thread calls it. */
+/* Adds a task that has just ended, on the worker's thread. */
 void smalti_recent_add(struct smalti_recent *recent, int worker, const char *name, const char *task_group,
 		       double seconds);
 /* Copies at most `count` kept tasks from number *from on, the oldest first; *from becomes the next number. A

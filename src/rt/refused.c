@@ -15,7 +15,7 @@ static struct {
 } place[MOST];
 static atomic_int places;
 
-/* Maps one piece of a file as often as it takes to fill the memory. */
+/* Maps one piece of a file as often as it takes. */
 static bool fill(char *memory, int64_t bytes, int file)
 {
 	for (int64_t at = 0; at < bytes; at += PIECE)

@@ -62,7 +62,7 @@ static struct extent *append(int64_t bytes)
 	return extent;
 }
 
-/* Returns an extent, never NULL: StarPU would ask again for ever. */
+/* Never returns NULL: StarPU would ask for ever. */
 static void *allocate(void *base, size_t bytes)
 {
 	(void)base;
@@ -158,8 +158,8 @@ static struct starpu_disk_ops operations = {
     .write = write_tile,
 };
 
-/* Registers the disk. The files of the measurement are beside StarPU's other measurements: no file in the
- * scratch directory has a name. */
+/* Adds the disk. It is measured beside StarPU's other measurements: no file in the scratch directory has a
+ * name. */
 static int add_disk(char *measurements, struct smalti_error *error)
 {
 	scratch.measuring = theirs->plug(measurements, -1);

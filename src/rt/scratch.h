@@ -9,6 +9,6 @@
 
 struct smalti_session;
 
-/* Opens the disk while StarPU is running, which closes it when it shuts down. SMALTI_EIO where the directory
- * cannot be used. */
+/* Opens the disk while StarPU runs, which closes it at shutdown. SMALTI_EIO where the directory cannot be
+ * used. */
 int smalti_scratch_open(struct smalti_session *session, const char *directory, struct smalti_error *error);

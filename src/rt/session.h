@@ -23,7 +23,7 @@ struct smalti_places;
 struct smalti_pool;
 struct smalti_recent;
 
-/* A session. Members are set when it is opened, unless they say that they change. */
+/* Members are set when the session is opened, unless they say otherwise. */
 struct smalti_session {
 	struct smalti_perf_directory directory;
 	struct smalti_machine_cpus cpus;
@@ -43,11 +43,10 @@ struct smalti_session {
 	struct smalti_counting *counting; /* NULL: tasks run */
 	struct smalti_observer observers[SMALTI_OBSERVERS];
 	int observer_count;
-	struct smalti_trace *trace;   /* NULL: not traced */
-	struct smalti_recent *recent; /* NULL: nobody watches */
-	struct smalti_codelet
-	    *codelets;                /* one per op, in the order of smalti_ops[], then that of fused tasks */
-	struct smalti_places *places; /* NULL: a plain session */
+	struct smalti_trace *trace;      /* NULL: not traced */
+	struct smalti_recent *recent;    /* NULL: none are kept */
+	struct smalti_codelet *codelets; /* one per op in the order of smalti_ops[], then fused tasks' */
+	struct smalti_places *places;    /* NULL: a plain session */
 	struct smalti_place_facts *rank_facts; /* from rt/rank_facts.h; NULL: not gathered */
 	struct smalti_pool *pool;              /* of the tiles in main memory */
 	struct smalti_throttle throttle;
@@ -94,22 +93,21 @@ int smalti_session_place_count(const struct smalti_session *session); /* 1 for a
 /* Writes StarPU's name of a worker ("CPU 0", "CUDA 0.0 (NVIDIA ...)"). */
 enum { SMALTI_WORKER_NAME = 64 };
 void smalti_session_worker_name(int worker, char name[SMALTI_WORKER_NAME]);
-/* Writes the name of a place: "CPUs", a device's worker, or "rank 1". */
+/* Writes "CPUs", a device's worker, or "rank 1". */
 void smalti_session_place_name(const struct smalti_session *session, int place,
 			       char name[SMALTI_WORKER_NAME]);
 /* Adds seconds that a worker was in tasks. */
 void smalti_session_add_busy(struct smalti_session *session, int worker, double seconds);
-/* Adds the seconds of a device's task, and returns them. The worker gives the device the next task before
- * this one has ended: so they count from `began`, or from the end of the task before. The worker's thread
- * calls it when the task has ended. */
+/* Adds those of a device's task: from `began` on, or from the end of the task before, since the worker
+ * submits tasks ahead. Returns the seconds. For the worker's thread, when the task has ended. */
 double smalti_session_device_ended(struct smalti_session *session, int worker, double began);
 double smalti_session_busy(const struct smalti_session *session, int worker);
 /* Tell whether a worker is slowed down, and slow it down after a task that took `seconds`. @{ */
 bool smalti_session_slows(const struct smalti_session *session, int worker);
 void smalti_session_slow(const struct smalti_session *session, int worker, double seconds);
 /* @} */
-/* Chooses, once for the session, whether CUDA devices multiply f32 by their TF32 units. -1 with SMALTI_EINVAL
- * when it was chosen otherwise before. */
+/* Chooses once whether CUDA devices multiply f32 by their TF32 units. -1 with SMALTI_EINVAL when it was
+ * chosen otherwise. */
 int smalti_session_choose_tf32(struct smalti_session *session, bool tf32, struct smalti_error *error);
 /* Returns a worker's device; NULL: it has none. */
 struct smalti_device *smalti_session_device(const struct smalti_session *session, int worker);

@@ -197,16 +197,14 @@ static int most_workers(const struct starpu_conf *conf, const struct smalti_mach
 	return conf->ncpus > 0 ? conf->ncpus : cpus->allowed_cores;
 }
 
-/* Returns the bytes that must be available at the start. With a scratch directory StarPU asks for ever for
- * memory that it was promised: so all of it must exist, with what the pool leaves to others and the overhead
- * between tiles. */
+/* Returns the bytes that must be there. StarPU asks for ever for promised memory where it can move tiles to a
+ * disk: so all of it, what the pool leaves to others, and some for what lies between tiles. */
 static int64_t bytes_to_start(const struct smalti_session *session)
 {
 	return session->offloads ? 3 * START + session->memory_limit + session->memory_limit / 8 : START;
 }
 
-/* Returns the number of CPU workers beside devices: a device's worker has a core to itself; some operations
- * run only on CPUs. */
+/* Leaves a core to each device's worker; some operations run only on CPUs. */
 static int cpus_beside(const struct smalti_machine_cpus *cpus, int64_t devices)
 {
 	return devices < cpus->allowed_cores ? cpus->allowed_cores - (int)devices : 1;
@@ -263,8 +261,8 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	return 0;
 }
 
-/* Stops StarPU, which would end the program over a measurement that it cannot write. Tasks of a lost device
- * took no time, so their measurements are dropped, too. */
+/* Stops StarPU. Drops measurements that it cannot write, which would end the program, and those with a lost
+ * device, whose tasks took no time. */
 static void stop_starpu(struct smalti_session *session)
 {
 	if (!smalti_perf_directory_writable(&session->directory) ||
@@ -278,7 +276,7 @@ static void stop_starpu(struct smalti_session *session)
 	smalti_perf_directory_close(&session->directory);
 }
 
-/* Sets the memory limits. The user's variable overrides the options. */
+/* Prefers the user's variable to the options. */
 static void set_memory(struct smalti_session *session, const struct smalti_session_options *options)
 {
 	const int64_t tiles = smalti_environment_memory();
@@ -435,7 +433,7 @@ static struct smalti_session *open_session(const struct smalti_session_options *
 	return NULL;
 }
 
-/* Joins the ranks: checks that they agree, and sets what plans depend on to the least of all ranks. */
+/* Makes what plans depend on equal on all ranks, or checks that it is. */
 static int join_ranks(struct smalti_session *session, struct smalti_error *error)
 {
 	struct smalti_ranks_vote vote = {.digest = (uint64_t)session->memory_limit};

@@ -27,8 +27,8 @@ static struct {
 	int precisions[SMALTI_WORKS];
 	int kinds;                        /* of workers: the CPUs, then those of the GPUs */
 	struct smalti_measured *measured; /* NULL: there are no measurements */
-	/* The error of the machine's rates for an operation's tasks: the times that were measured, and those
-	 * by the rates. */
+	/* The errors of the machine's rates by operation: times that were measured, and those by the
+	 * rates. */
 	struct ratio {
 		const char *name;
 		double measured[1 + SMALTI_MACHINE_GPU_KINDS], reckoned[1 + SMALTI_MACHINE_GPU_KINDS];
@@ -89,7 +89,7 @@ int smalti_simulation_measure(const char *files, struct smalti_error *error)
 	return run.measured ? 0 : -1;
 }
 
-/* The machine, for those who ask for its properties */
+/* The machine, for questions about it */
 
 struct smalti_machine_cpus smalti_machine_cpus(void)
 {

@@ -19,17 +19,16 @@ static inline double smalti_simulation_transfers(void)
 }
 #endif
 
-/* Only the simulator's program uses what follows. */
+/* Only that program uses what follows. */
 
 struct smalti_simulated_machine;
 struct smalti_session;
 
 /* Sets, before the session is opened, the machine and the precision of each kind of work
- * (simulation/machine.h); the machine must have rates for these. -1 with an error. */
+ * (simulation/machine.h), for which it must have rates. */
 int smalti_simulation_open(const struct smalti_simulated_machine *machine, const int *precisions,
 			   struct smalti_error *error);
-/* Has tasks take, from here on, the times that they took in the runs of these traces (simulation/measured.h).
- * -1 with an error. */
+/* Has tasks take, from here on, the times from these traces' runs (simulation/measured.h). */
 int smalti_simulation_measure(const char *files, struct smalti_error *error);
 
 /* Sets the speeds of devices to those at a mix of work: `flops` has the operations of each kind (enum
@@ -38,7 +37,7 @@ void smalti_simulation_expect(struct smalti_session *session, const double *flop
 
 enum { SMALTI_SIMULATED_WORKERS = 176, SMALTI_SIMULATED_MEMORIES = 130 };
 
-/* The results of a simulation, in seconds and bytes. */
+/* Results in seconds and bytes. */
 struct smalti_simulation {
 	int64_t tasks;
 	double flops;
@@ -46,9 +45,8 @@ struct smalti_simulation {
 	double text;       /* end of the text encoder's tasks */
 	double *step_ends; /* end of each stage: denoising steps, then decoding */
 	int64_t steps;     /* number of stages */
-	/* Lower bounds of any schedule: the work shared ideally; the longest chain of tasks, each at its
-	 * fastest place, with the data that must arrive between; the data that must cross links
-	 * (simulation/crossings.h). */
+	/* Lower bounds of schedules: the work shared ideally; the longest chain of tasks, each at its fastest
+	 * place, with the data between them; the data that must cross links (simulation/crossings.h). */
 	double area, path, transfers;
 	int worker_count;
 	struct smalti_simulated_worker {

@@ -52,7 +52,7 @@ bool smalti_slaves_serve(void)
 	return starpu_tcpip_ms_worker_get_count() > 0;
 }
 
-/* Runs a task in a slave. The task group exists only in the master, which gets the error back. */
+/* Runs for a task group of the master, which gets the error back. */
 FOUND_BY_NAME void smalti_task_run_slave(void *interfaces[], void *argument)
 {
 	static _Thread_local struct smalti_error error;

@@ -87,7 +87,7 @@ static int number_of(const struct smalti_recording *r, const struct smalti_tile 
 	return number < r->tiles && r->use[number].tile == tile ? number : -1;
 }
 
-/* Adds a tile to the task, or its access; returns its number. */
+/* Adds an access; returns the tile's number. */
 static int use_tile(struct smalti_recording *r, struct smalti_tile *tile, enum smalti_access access)
 {
 	const int step = r->message->steps, known = number_of(r, tile);
@@ -240,8 +240,7 @@ static struct starpu_task *new_task(const struct smalti_task_group *task_group, 
 	return task;
 }
 
-/* Tells whether a task only makes a weight's form: it has no place then, as the first reader makes the
- * form. */
+/* Tells whether the task only makes a weight anywhere, so that it has no place: the first reader makes it. */
 static bool reads_weights_alone(const struct smalti_recording *r)
 {
 	for (int i = 0; i < r->tiles; i++)
@@ -266,9 +265,8 @@ static bool is_ours(struct smalti_task_group *task_group, const struct smalti_re
 	return rank == smalti_ranks_own();
 }
 
-/* Prefetches the tiles of a task, in one process. A task that no device can run runs in main memory; owners
- * beyond the number of places wrap around. Tiles come as soon as they are written, whatever else the task
- * waits for. */
+/* Prefetches for one process's task. One that no device can run is in main memory; excess owners share the
+ * places. Tiles come as soon as they are written, whatever else the task waits for. */
 static void bring(struct smalti_task_group *task_group, const struct smalti_recording *r,
 		  const struct starpu_task *task, int place)
 {
@@ -288,7 +286,7 @@ static void bring(struct smalti_task_group *task_group, const struct smalti_reco
 	}
 }
 
-/* Submits the task, and takes the message, which it frees on failure. */
+/* Submits the task, and takes its message. */
 static int submit(struct smalti_task_group *task_group, struct smalti_recording *r, const char *name,
 		  int place, struct smalti_error *error)
 {
@@ -331,7 +329,7 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 	return -1;
 }
 
-/* Runs the operation at once, without StarPU. */
+/* Runs it without StarPU. */
 static int run_now(struct smalti_task_group *task_group, const struct smalti_op *op,
 		   struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
 {
@@ -348,8 +346,7 @@ static int run_now(struct smalti_task_group *task_group, const struct smalti_op 
 	return 0;
 }
 
-/* Adds an operation to the session's hash: the op, its arguments, and the numbers of its tiles, 0 for an
- * absent one. */
+/* Hashes a task: the op, its arguments, and the numbers of its tiles, 0 for an absent one. */
 static void record(struct smalti_session *session, const struct smalti_op *op,
 		   struct smalti_tile *const *tiles, const void *arguments)
 {

@@ -12,7 +12,7 @@
 void smalti_task_insert(struct smalti_task_group *task_group, const struct smalti_op *op,
 			struct smalti_tile *const *tiles, const void *arguments);
 
-/* A group of operations that may become one task. */
+/* Operations that may become one task. */
 struct smalti_fusion {
 	const char *name; /* of the task; static */
 	enum smalti_grain grain;
@@ -37,5 +37,5 @@ struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error
 /* Adds the transformer's tasks that a worker has run, from the files of the performance models. */
 int smalti_task_list(const struct smalti_codelet *codelets, int worker, struct smalti_task_list *list,
 		     struct smalti_error *error);
-/* Discards the measurements before starpu_shutdown(), which does not write them then. */
+/* Discards measurements before starpu_shutdown(). */
 void smalti_task_drop_measurements(struct smalti_codelet *codelets);

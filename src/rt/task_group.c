@@ -76,7 +76,7 @@ struct smalti_position smalti_task_group_task_begins(struct smalti_task_group *t
 	return task_group->now;
 }
 
-/* Ends a task or the insertion. The caller holds the mutex, which this unlocks. */
+/* Counts one task less, and unlocks the mutex. */
 static void one_less(struct smalti_task_group *task_group)
 {
 	bool last = --task_group->running == 0;
@@ -170,7 +170,7 @@ void smalti_task_group_seal(struct smalti_task_group *task_group, void (*done)(v
 	one_less(task_group);
 }
 
-/* Tells whether all tasks have ended. The caller holds the mutex. */
+/* Tells whether no task is left, under the mutex. */
 static bool is_idle(const struct smalti_task_group *task_group)
 {
 	return task_group->running <= (task_group->sealed ? 0 : 1);
@@ -183,7 +183,7 @@ void smalti_task_group_wait(struct smalti_task_group *task_group)
 		smalti_condition_wait(&task_group->idle, &task_group->mutex);
 }
 
-/* Keeps a copy of the cause. The caller holds the mutex. */
+/* Keeps a copy, under the mutex. */
 static void keep_cause(struct smalti_task_group *task_group, const struct smalti_error *cause)
 {
 	struct smalti_error *kept = malloc(sizeof(*kept));

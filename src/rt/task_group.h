@@ -10,8 +10,8 @@
 /* Tasks that belong together and fail together: one request, or one model's weights. A task that fails marks
  * its group. The group's other tasks are inserted as before, but do nothing when they run: so insertion
  * depends on no failure, and on no timing. Other groups continue. Only if insertion itself fails (no memory
- * for a task, no such tile) the group is broken: nothing more is inserted. Both states are sticky, so that
- * graphs insert tasks without a check after each. */
+ * for a task, no such tile) the group is broken: nothing more is inserted. Both states stay, so that graphs
+ * insert tasks without a check after each. */
 
 struct smalti_session;
 struct smalti_task_group;
@@ -35,8 +35,7 @@ struct smalti_task_group_progress {
 	double deviation;      /* the sum of the absolute errors of their predictions */
 	int64_t left;          /* tasks inserted and not ended */
 	int64_t stage;         /* the lowest stage that has begun and whose arithmetic has not ended */
-	double elsewhere; /* operations that other ranks execute; they count as done in proportion to those
-			     here */
+	double elsewhere;      /* operations that other ranks execute; they count as done like those here */
 };
 
 /* A source that a task group's tasks read and that may be lost meanwhile. smalti_task_group_status() checks
@@ -56,7 +55,7 @@ struct smalti_task_group {
 	struct smalti_task_group *needs[SMALTI_MAX_NEEDS];
 	int needs_count;
 	int64_t priority;
-	int64_t path;               /* number of tasks behind those that are inserted */
+	int64_t path;               /* tasks behind those that are inserted */
 	int place;                  /* where they run */
 	struct smalti_tile *behind; /* what they wait for; NULL: nothing */
 	char name[64];
@@ -110,8 +109,7 @@ void smalti_task_group_free(struct smalti_task_group *task_group);
 
 /* Marks the task group failed with this cause unless it is already. */
 void smalti_task_group_fail(struct smalti_task_group *task_group, const struct smalti_error *cause);
-/* Marks the task group failed with this cause, which replaces any other: what failed here failed because of
- * it. */
+/* Fails with this cause in place of any other: what failed here failed because of it. */
 void smalti_task_group_blame(struct smalti_task_group *task_group, const struct smalti_error *cause);
 /* Fails as smalti_task_group_fail() does, and inserts no more tasks. The inserting thread calls it. */
 void smalti_task_group_break(struct smalti_task_group *task_group, const struct smalti_error *cause);
@@ -131,8 +129,8 @@ void smalti_task_group_progress(struct smalti_task_group *task_group,
  * it. */
 void smalti_task_group_stage(struct smalti_task_group *task_group, int64_t stage);
 
-/* Sets the layer and band of the tasks inserted from here on; before, and after -1, they have none. The
- * inserting thread calls it. */
+/* Sets the layer and band of the tasks inserted from here on; before, and after -1, none. The inserting
+ * thread calls it. */
 void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, int64_t band);
 
 /* The longest path that is distinguished. StarPU's priorities have 32 bits: so they distinguish 2^17
@@ -156,14 +154,14 @@ void smalti_task_group_behind(struct smalti_task_group *task_group, struct smalt
 /* Returns the priority of the next inserted task. */
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group);
 
-/* Begins a task of `flops` operations; returns its position. Only src/rt calls this and what follows. */
+/* Begins a task of `flops`; returns its position. Only src/rt calls what follows. */
 struct smalti_position smalti_task_group_task_begins(struct smalti_task_group *task_group, double flops);
-/* Counts a task of `flops` operations that another rank executes. */
+/* Counts a task of `flops` that another rank executes. */
 void smalti_task_group_task_elsewhere(struct smalti_task_group *task_group, double flops);
 /* Counts the seconds that a task kept a worker; `predicted` is NAN without a prediction. */
 void smalti_task_group_task_took(struct smalti_task_group *task_group, double seconds, double predicted);
-/* Counts a task's arithmetic as done, before any task that waits for it can begin, so that such a task sees
- * the right progress. */
+/* Counts arithmetic as done before any task that waits for it can begin, so that such a task sees the right
+ * progress. */
 void smalti_task_group_task_did(struct smalti_task_group *task_group, int64_t stage, double flops);
-/* Ends a task. It is the last call for it. */
+/* Ends a task, after all else. */
 void smalti_task_group_task_ends(struct smalti_task_group *task_group);

@@ -5,8 +5,7 @@
 #include "rt/op_use.h"
 #include "rt/task_group.h"
 
-/* Messages of tasks, for task.c, which makes tasks, task_run.c, which runs them, and those that choose their
- * place. */
+/* For task.c, which makes tasks, task_run.c, which runs them, and the code that places them. */
 
 struct smalti_pool;
 struct starpu_task;
@@ -47,8 +46,7 @@ struct smalti_message {
 	struct smalti_step step[];
 };
 
-/* Returns the key of everything that a task's time depends on; tasks of one name with equal keys are
- * alike. */
+/* Returns the key of what a task's time depends on; tasks of one name and key are alike. */
 uint32_t smalti_message_key(const struct smalti_message *message);
 
 /* Run a task of any codelet on CPUs, on devices, and in slaves, where StarPU finds the function by its
@@ -65,7 +63,7 @@ struct smalti_executor {
 		   struct smalti_error *error);
 	void *user;
 };
-/* Runs the steps. `slots`: the addresses of the tiles; NULL for the locals. */
+/* Runs the steps. `slots`: the tiles' addresses; NULL for the locals. */
 int smalti_task_run_steps(const struct smalti_message *message, const struct smalti_executor *executor,
 			  void *slots[], struct smalti_error *error);
 /* Runs the steps on this CPU, with locals of the pool; counts them, unless `counter` is NULL. */

@@ -95,7 +95,7 @@ static uint64_t add_step(uint64_t key, const struct smalti_step *step)
 	return XXH64(step->slot, (size_t)smalti_op_buffers(op) * sizeof(step->slot[0]), key);
 }
 
-/* Returns the key of everything that a device's commands for the task depend on. */
+/* Returns the key of what a device's commands for the task depend on. */
 static uint64_t key_of(const struct work *work)
 {
 	const struct smalti_message *message = work->message;

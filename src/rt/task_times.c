@@ -125,8 +125,7 @@ int smalti_task_times_list(const struct smalti_task_times *times, uint64_t kind,
 	return status;
 }
 
-/* Returns the size that files store beside the key. StarPU would use the tiles' sizes, but the tiles may be
- * gone. */
+/* Returns what files tell beside the key. StarPU would ask the tiles, which may be gone. */
 static size_t size_of(struct starpu_task *task, unsigned implementation)
 {
 	(void)implementation;

@@ -20,7 +20,7 @@ struct smalti_task_times {
 	_Atomic double ratios[STARPU_MAXNODES];
 };
 
-/* Initialises the times; `footprint` returns the key of a task. */
+/* Opens the times; `footprint` gives the key of a task. */
 void smalti_task_times_open(struct smalti_task_times *times, const char *name,
 			    uint32_t (*footprint)(struct starpu_task *task));
 /* Learns from the tasks of a session, or simulates them (rt/simulation.h). */

@@ -31,7 +31,7 @@ void smalti_insertion_end(struct smalti_throttle *throttle)
 	pthread_mutex_unlock(&throttle->inserting);
 }
 
-/* Waits for some time, then serves. The caller holds the mutex, which this releases meanwhile. */
+/* Waits some time, releasing the mutex meanwhile. */
 static void wait_and_serve(struct smalti_throttle *throttle)
 {
 	smalti_condition_wait_some(&throttle->room, &throttle->mutex, SERVE_NANOSECONDS);

@@ -50,15 +50,15 @@ struct smalti_tile *smalti_tile_of_forms(struct smalti_task_group *task_group,
  * is room, beside the data that tasks wait for. */
 void smalti_tile_prefetch(struct smalti_tile *tile, unsigned node, int priority);
 
-/* Sets the kind of move as which it is counted from here on, where it comes to a place. NULL is allowed. */
+/* Sets what it is counted as from here on, where it comes to a place. NULL is allowed. */
 static inline void smalti_tile_moves_as(struct smalti_tile *tile, enum smalti_move move)
 {
 	if (tile)
 		tile->move = move;
 }
 
-/* Releases the tile after the last task that uses it was inserted: its memory is freed as soon as that task
- * has ended. The pointer is invalid from here on. NULL is allowed. */
+/* Releases the tile after its last task was inserted: the memory is freed as soon as that task has ended. The
+ * pointer is invalid from here on. NULL is allowed. */
 void smalti_tile_release(struct smalti_tile *tile);
 
 /* A tile's owner is the place (rt/places.h) whose workers write it. At first it has none, and any worker
@@ -66,12 +66,11 @@ void smalti_tile_release(struct smalti_tile *tile);
  * only new tiles runs at the first owner of its inputs, and that place owns its tiles. So a grid's
  * distribution of bands also holds for what is computed from them, until an update of a tile without owner
  * joins them. */
-/* Returns the starpu_data_handle_t, and registers it if necessary. Only src/rt calls this and what
- * follows. */
+/* Returns the starpu_data_handle_t, registered now if it was not. Only src/rt calls what follows. */
 void *smalti_tile_handle(struct smalti_tile *tile);
 /* Returns the memory of a plain session's tile; NULL with an error if its form cannot be made. */
 void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error);
-/* Lets go of a tile that is held, and releases it if that was waiting. */
+/* Lets go of one that is held. */
 void smalti_tile_let_go(struct smalti_tile *tile);
 /* Tells whether only the task that holds the tile knows it: it was made and released meanwhile. */
 bool smalti_tile_is_local(const struct smalti_tile *tile);

@@ -119,7 +119,7 @@ static void give_back(void *interface, unsigned node)
 	i->handle = 0;
 }
 
-/* Moves the device memory to the interface `to`. */
+/* Moves it to fresh memory, `to`. */
 static void move_allocation(void *to, void *from, unsigned node)
 {
 	(void)node;
@@ -157,8 +157,7 @@ static int fetch(struct smalti_formed *formed, uintptr_t to, unsigned node)
 }
 #endif
 
-/* Copies the form to a device or a slave. Main memory, the home, is always up to date, and needs no copy
- * back. */
+/* Copies to other memories. Main memory, the home, is always up to date, and needs no copy back. */
 static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void *async)
 {
 	const struct interface *source = from, *target = to;
@@ -173,7 +172,7 @@ static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void
 				     (size_t)formed->forms.bytes[kind], async);
 }
 
-/* Returns the bytes of the largest form, as the estimated size of a transfer. */
+/* Returns the largest form's bytes, the estimate for transfers. */
 static int64_t largest(const struct interface *i)
 {
 	int64_t bytes = 0;

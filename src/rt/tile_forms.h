@@ -21,7 +21,7 @@ struct smalti_tile_forms {
 /* The forms of one tile. */
 struct smalti_formed;
 
-/* Makes the forms of a tile. `task_group` fails when a device's form cannot be made. */
+/* Makes the forms; `task_group` fails when a device's form cannot be made. */
 struct smalti_formed *smalti_formed_new(struct smalti_task_group *task_group,
 					const struct smalti_tile_forms *forms, struct smalti_error *error);
 /* Returns the bytes of the form for a kind. */

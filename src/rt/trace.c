@@ -105,7 +105,7 @@ static void inserts(void *user, struct starpu_task *task)
 	message->traced = smalti_task_order_inserts(trace->order);
 }
 
-/* Returns the bytes that the task's operations read and write. */
+/* Returns what its operations read and write. */
 static double bytes_of(const struct smalti_message *message)
 {
 	double bytes = 0;
@@ -167,7 +167,7 @@ static void add_arrival(struct smalti_trace *trace, const char *request, int64_t
 	memcpy(arrival->bytes, bytes, sizeof(arrival->bytes));
 }
 
-/* Records the bytes that came to places for the task group. */
+/* Records what came to places for the group. */
 static void leaves(void *user, const struct smalti_task_group *task_group)
 {
 	struct smalti_trace *trace = user;
