@@ -241,8 +241,7 @@ static int prepare(struct smalti_device *device, const struct conv_memories *dat
 int smalti_device_conv(struct smalti_device *device, const struct conv_memories *data,
 		       const struct conv_arguments *a, struct smalti_error *error)
 {
-	static const int64_t most_patches = 256 << 20,
-			     most_elements = INT32_MAX; /* a library counts in 32 bits */
+	static const int64_t most_patches = 256 << 20, most_elements = INT32_MAX; /* a library's 32 bits */
 	struct band band;
 	if (prepare(device, data, a, &band, error) < 0)
 		return -1;

@@ -8,7 +8,6 @@ enum smalti_work {
 	SMALTI_CONVOLUTIONS,
 	SMALTI_ATTENTION,
 	SMALTI_WORKS,
-	SMALTI_VALUES = SMALTI_WORKS, /* computes a few operations for each value; rounding depends on the
-					 device's order */
+	SMALTI_VALUES = SMALTI_WORKS, /* a few operations for each value, rounded in the device's order */
 	SMALTI_COPIES                 /* moves or selects values: equal bits on all devices */
 };

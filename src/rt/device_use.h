@@ -11,10 +11,9 @@
 struct smalti_device_use {
 	char name[64]; /* StarPU's name of its worker */
 	int64_t worker, node;
-	double seconds; /* the period of all these numbers */
-	double busy;    /* share of `seconds` */
-	double
-	    utilisation; /* share by the driver, of all programs, at most of the last 20 s; NAN: not known */
+	double seconds;     /* the period of all these numbers */
+	double busy;        /* share of `seconds` */
+	double utilisation; /* share by the driver, of all programs, at most of the last 20 s; NAN: unknown */
 	int64_t tasks, repeated; /* tasks that it ran, and how many of them it repeated as a graph */
 	double flops;            /* of its tasks */
 	double peak;             /* operations a second of large products; NAN: not measured */

@@ -137,8 +137,7 @@ static int64_t bytes_to_touch(const struct smalti_topology *topology)
 
 int smalti_topology_rates(struct smalti_topology *topology, struct smalti_error *error)
 {
-	static pthread_mutex_t one_at_a_time =
-	    PTHREAD_MUTEX_INITIALIZER; /* two races would block each other for ever */
+	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER; /* two races would wait for ever */
 	int found[STARPU_NMAXWORKERS];
 	unsigned ids[STARPU_NMAXWORKERS];
 	int workers = (int)starpu_worker_get_ids_by_type(STARPU_CPU_WORKER, found, STARPU_NMAXWORKERS);

@@ -12,9 +12,8 @@ enum {
 	ALIGNMENT = 64,
 	BINS = 8 * 64,
 	HUGE_PAGE = 1 << 21,
-	CHUNK = 1 << 28, /* of address space: a page comes when it is touched */
-	HEADROOM =
-	    1 << 27, /* reserved for everything but tiles: StarPU ends the program when it gets no memory */
+	CHUNK = 1 << 28,    /* of address space: a page comes when it is touched */
+	HEADROOM = 1 << 27, /* for everything but tiles: StarPU ends the program when it gets nothing */
 };
 
 struct chunk {

@@ -111,5 +111,4 @@ void smalti_session_slow(const struct smalti_session *session, int worker, doubl
 int smalti_session_choose_tf32(struct smalti_session *session, bool tf32, struct smalti_error *error);
 /* Returns a worker's device; NULL: it has none. */
 struct smalti_device *smalti_session_device(const struct smalti_session *session, int worker);
-int smalti_session_priority(const struct smalti_session *session,
-			    int64_t wanted); /* converts to the policy's range */
+int smalti_session_priority(const struct smalti_session *session, int64_t wanted); /* in the policy's range */

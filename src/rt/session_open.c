@@ -169,8 +169,7 @@ static int unbind(const struct smalti_session *session, struct smalti_environmen
 static int change_environment(struct smalti_session *session, const struct smalti_session_options *options,
 			      struct smalti_environment *changes, struct smalti_error *error)
 {
-	char megabytes[32] =
-	    "0"; /* no limit in StarPU: the code that inserts tasks keeps within the memory */
+	char megabytes[32] = "0"; /* no limit: the code that inserts tasks keeps within the memory */
 	if (session->offloads)
 		snprintf(megabytes, sizeof(megabytes), "%" PRId64,
 			 smalti_round_up(session->memory_limit - SMALTI_PROGRAM_BYTES, MEGABYTE) / MEGABYTE);
@@ -234,8 +233,7 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	conf.catch_signals = 0; /* signals belong to the program, not to the library */
 	if (smalti_ranks_count() > 1) {
 		conf.will_use_mpi = 1;
-		conf.reserve_ncpus =
-		    conf.ncpus < 0 ? 1 : 0; /* for the thread that communicates with other ranks */
+		conf.reserve_ncpus = conf.ncpus < 0 ? 1 : 0; /* for the communicating thread */
 	}
 	int status = -1;
 	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&

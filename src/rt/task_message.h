@@ -38,8 +38,7 @@ struct smalti_message {
 	bool did;                /* smalti_task_group_task_did() was called */
 	uint32_t avoided;        /* bit n: the device of memory node n, lost before the task was submitted */
 	double seconds;          /* that the task took */
-	double began, predicted; /* of a device's task: when it was submitted to the device, and its predicted
-				    seconds */
+	double began, predicted; /* of a device's task: when it was submitted, and how long it should take */
 	int tiles, locals;       /* slots below `tiles` are StarPU's buffers, the rest locals */
 	int64_t local_bytes;     /* of the locals, which share memory in turn */
 	int steps;

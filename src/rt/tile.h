@@ -8,14 +8,13 @@
 /* A tile is one piece of a tensor: `rows` rows of `row_bytes` bytes behind one StarPU handle. StarPU
  * allocates it where its first writer runs, and may move, evict or offload it. */
 struct smalti_tile {
-	struct _starpu_data_state
-	    *handle;                  /* made when a task first needs it; a plain session's tile has none */
-	void *memory;                 /* a plain session's, or the caller's under smalti_tile_over() */
-	struct smalti_pool *pool;     /* of `memory`; NULL: the caller's memory */
-	struct smalti_formed *formed; /* the memory of a tile of forms */
-	struct smalti_counting *counting; /* the session's, if it counts; else NULL */
-	int64_t task_group;               /* number of the group that made it */
-	int64_t number;                   /* tiles of a session are numbered as they are made, from 1 on */
+	struct _starpu_data_state *handle; /* made when a task needs it; a plain session's tile has none */
+	void *memory;                      /* a plain session's, or the caller's under smalti_tile_over() */
+	struct smalti_pool *pool;          /* of `memory`; NULL: the caller's memory */
+	struct smalti_formed *formed;      /* the memory of a tile of forms */
+	struct smalti_counting *counting;  /* the session's, if it counts; else NULL */
+	int64_t task_group;                /* number of the group that made it */
+	int64_t number;                    /* tiles of a session are numbered as they are made, from 1 on */
 	int64_t rows, row_bytes;
 	int owner;             /* a place (rt/places.h), or SMALTI_ANYWHERE */
 	enum smalti_move move; /* kind that is counted when it comes to a place */
@@ -66,11 +65,11 @@ void smalti_tile_release(struct smalti_tile *tile);
  * only new tiles runs at the first owner of its inputs, and that place owns its tiles. So a grid's
  * distribution of bands also holds for what is computed from them, until an update of a tile without owner
  * joins them. */
-/* Returns the starpu_data_handle_t, registered now if it was not. Only src/rt calls what follows. */
+/* Returns the starpu_data_handle_t, registered now if it was not yet. Only src/rt calls what follows. */
 void *smalti_tile_handle(struct smalti_tile *tile);
 /* Returns the memory of a plain session's tile; NULL with an error if its form cannot be made. */
 void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error);
-/* Lets go of one that is held. */
+/* Lets go of a tile that is held. */
 void smalti_tile_let_go(struct smalti_tile *tile);
 /* Tells whether only the task that holds the tile knows it: it was made and released meanwhile. */
 bool smalti_tile_is_local(const struct smalti_tile *tile);

@@ -57,8 +57,7 @@ void smalti_tile_memory_open(struct smalti_pool *from, bool evicts)
 	evicting = evicts;
 	pool = from;
 #ifdef SMALTI_SIMGRID
-	(void)take_tile,
-	    (void)give_tile; /* no code touches tiles here: only the pool's heads would be resident */
+	(void)take_tile, (void)give_tile; /* tiles are never touched here, but the pool's heads would be */
 #else
 	if (starpu_memory_nodes_get_numa_count() == 1) /* with several nodes StarPU places memory itself */
 		starpu_malloc_set_hooks(take_tile, give_tile);
