@@ -184,8 +184,8 @@ static int check_capability(int number, struct smalti_error *error)
 	    number, major, minor, LEAST_CAPABILITY);
 }
 
-/* Estimates f32 operations: a multiprocessor's 128 units do a multiply-add per cycle; tensor cores do
- * more. */
+/* Estimates f32 operations a second: a multiprocessor's 128 units do a multiply-add per cycle; tensor cores
+ * do more. */
 static double speed_of(int number)
 {
 	int units = 0, kilohertz = 0;

@@ -50,7 +50,7 @@ struct smalti_cuda_attention {
 	int units; /* multiprocessors, at least 1: each has one group */
 };
 
-/* Finds the kernels and allows each its local memory. */
+/* Finds the kernels and allows each its shared memory. */
 static bool find_kernels(struct smalti_cuda_attention *attention, int number)
 {
 	static const enum smalti_dtype dtypes[] = {SMALTI_F16, SMALTI_BF16};

@@ -86,7 +86,7 @@ void smalti_device_begin_step(struct smalti_device *device);
 /* While commands are recorded: lets the operation that begins wait only for these before it, counted from 0,
  * at most one of each lane (-1: none). */
 void smalti_device_follow(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES]);
-/* Returns the bytes that an operation should keep to in a slot of its choice. */
+/* Returns the bytes that an operation should keep to in a slot whose size it may choose. */
 int64_t smalti_device_room(const struct smalti_device *device);
 /* The shares of a device's memory, in bytes. */
 struct smalti_device_shares {

@@ -41,7 +41,7 @@ void smalti_lost_add(struct smalti_lost *lost, struct smalti_task_group *task_gr
 void smalti_lost_remove(struct smalti_lost *lost, const struct smalti_task_group *task_group);
 /* @} */
 
-/* Fails the task group if the device of this memory node is lost; returns whether. */
+/* Fails the task group if the device of this memory node is lost; returns whether it is. */
 bool smalti_lost_fails(struct smalti_task_group *task_group, unsigned memory_node);
 /* Fails with the cause if any device is lost. */
 int smalti_lost_check(const struct smalti_lost *lost, struct smalti_error *error);

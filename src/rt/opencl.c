@@ -150,7 +150,7 @@ static void close_device(struct smalti_device *device)
 	free(opencl);
 }
 
-/* Estimates f32 operations: a GPU's compute unit has 64 threads in step, a CPU's 8; each does a
+/* Estimates f32 operations a second: a GPU's compute unit has 64 threads in step, a CPU's 8; each does a
  * multiply-add. */
 static double speed_of(cl_device_id id)
 {

@@ -76,7 +76,7 @@ static bool is_complete(int directory, const char *name, bool *young)
 	return complete;
 }
 
-/* Waits while another process may be writing it. */
+/* Tells whether it stays incomplete while another process may be writing it. */
 static bool stays_incomplete(int directory, const char *name)
 {
 	bool young;

@@ -134,7 +134,7 @@ static void *map(int64_t bytes, int64_t spare)
 	return memory;
 }
 
-/* Limits a chunk under a limit (ulimit -v) to a quarter of what is left, unless the block needs more. */
+/* Adds a chunk: under a limit (ulimit -v) at most a quarter of what is left, unless the block needs more. */
 static struct chunk *add_chunk(struct smalti_pool *pool, int64_t bytes)
 {
 	const int64_t least = smalti_round_up(bytes + HEAD, HUGE_PAGE);

@@ -14,9 +14,9 @@ struct smalti_tile;
 
 enum { SMALTI_MOST_RANKS = 64 }; /* a tile has a bit for each */
 
-/* Starts MPI, for a program that mpirun or its like has started. From then on sessions are shared by all
- * ranks. `give_up` is called where this rank cannot go on and others would wait for it for ever; it says why,
- * and all processes are ended. */
+/* Starts MPI if mpirun or its like has started this process; for programs. From then on sessions are shared
+ * by all ranks. `give_up` is called where this rank cannot go on and others would wait for it for ever; it
+ * says why, and all processes are ended. */
 int smalti_ranks_start(void (*give_up)(const struct smalti_error *cause), struct smalti_error *error);
 /* Ends MPI, after the last session. */
 void smalti_ranks_stop(void);
@@ -71,9 +71,9 @@ int64_t smalti_ranks_warned(void);
 void smalti_ranks_settle(void);
 /* @} */
 
-/* Starts and stops StarPU-MPI while StarPU runs on all ranks: after starpu_init() and before
- * starpu_shutdown(). `speed` is that of this rank's fastest worker. With `bind` the thread that communicates
- * keeps to one core, unless STARPU_MPI_NOBIND says otherwise. @{ */
+/* Start and stop StarPU-MPI while StarPU runs on all ranks: after starpu_init() and before starpu_shutdown().
+ * `speed` is that of this rank's fastest worker. With `bind` the thread that communicates keeps to one core,
+ * unless STARPU_MPI_NOBIND says otherwise. @{ */
 int smalti_ranks_open(double speed, bool bind, struct smalti_error *error);
 void smalti_ranks_close(void);
 /* @} */

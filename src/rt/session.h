@@ -74,8 +74,8 @@ struct smalti_session *smalti_session_open_plain(struct smalti_error *error);
 /* Returns -1 with SMALTI_EINVAL in a child of the process that opened the session. */
 int smalti_session_check(const struct smalti_session *session, struct smalti_error *error);
 
-/* Puts the workers to sleep, and wakes them. Idle workers poll for tasks and take CPU time from measurements
- * on the calling thread. No task runs until they are woken. */
+/* Put the workers to sleep, and wake them. Idle workers poll for tasks and take CPU time from measurements on
+ * the calling thread. No task runs until they are woken. */
 void smalti_session_sleep(const struct smalti_session *session);
 void smalti_session_wake(const struct smalti_session *session);
 

@@ -271,8 +271,8 @@ static struct ratio *ratio_of(const char *name)
 	return &run.ratios[i];
 }
 
-/* Returns the measured seconds of such tasks; else the machine's estimate, times its mean error for tasks of
- * that name. */
+/* Returns the measured seconds of such tasks; else the machine's estimate, times the ratio of measured to
+ * estimated seconds of tasks of that name. */
 static double cost_at(const struct starpu_task *task, const struct smalti_message *message, int kind)
 {
 	const double reckoned = cost_of(message, kind_at(kind));

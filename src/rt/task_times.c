@@ -15,8 +15,7 @@ static struct smalti_task_times *times_of(const struct starpu_task *task)
 	return (struct smalti_task_times *)task->cl->model;
 }
 
-/* Returns a task's work in operations: its arithmetic, and constants for each byte moved and for each
- * step. */
+/* Returns a task's work in operations: its arithmetic, and constants for a byte moved and for a step. */
 static double work_of(const struct starpu_task *task)
 {
 	enum { OPERATIONS_PER_BYTE = 8, OPERATIONS_PER_STEP = 100000 };
@@ -58,7 +57,8 @@ double smalti_task_times_measured(struct starpu_task *task, int worker)
 	return 1e-6 * starpu_perfmodel_history_based_expected_perf(history, arch, key);
 }
 
-/* Returns the seconds by the worker's speed, times the error of that for the codelet's recent tasks. */
+/* Returns the seconds by the worker's speed, times the recent ratio of real times to these for the
+ * codelet. */
 static double estimate(const struct starpu_task *task, int worker)
 {
 	const double ratio = *ratio_of(task, worker);

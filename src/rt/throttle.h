@@ -34,8 +34,8 @@ void smalti_throttle_leave(struct smalti_throttle *throttle);
 /* Returns the number of tasks inserted and not ended. Any thread. */
 int64_t smalti_throttle_tasks(struct smalti_throttle *throttle);
 
-/* Blocks until at most `most` of the task group's tasks are left. Tasks that are inserted in the order in
- * which memory is freed then need little more memory than in that order. The inserting thread calls it. */
+/* Blocks until at most `most` of the task group's tasks are left. Tasks inserted in the order in which memory
+ * is freed then take little more memory than if they ran in that order. The inserting thread calls it. */
 void smalti_throttle_task_group(struct smalti_throttle *throttle, struct smalti_task_group *task_group,
 				int64_t most);
 

@@ -47,6 +47,6 @@ void smalti_condition_tell(struct smalti_condition *condition);
 /* Waits, releasing the mutex meanwhile. */
 void smalti_condition_wait(struct smalti_condition *condition, struct smalti_mutex *mutex);
 /* Waits for at most `nanoseconds`; false when they are over. In simulated time it waits without limit, for
- * there is nothing to do in between. */
+ * nobody watches what would be done in between. */
 bool smalti_condition_wait_some(struct smalti_condition *condition, struct smalti_mutex *mutex,
 				int64_t nanoseconds);
