@@ -35,7 +35,7 @@ void smalti_column_sums(int64_t rows, int64_t dim, const float *x, bool add, flo
 void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum smalti_dtype compute,
 		    float *y);
 
-/* y[rows, columns] = a·b (+ bias), or y += a·b. a is [rows, inner], and b [inner, columns]; an operand that
+/* y[rows, columns] = a·b (+ bias), or y += that. a is [rows, inner], and b [inner, columns]; an operand that
  * is turned lies in memory as its transpose. Sums are f32. */
 struct smalti_dense {
 	int64_t rows, inner, columns;
