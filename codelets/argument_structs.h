@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* struct NAME_arguments of every operation, for who has the types of their members: the host (arguments.h)
- * and device kernels (src/kernels/device/arguments.h). It includes nothing else. */
+/* Defines struct NAME_arguments of every operation, for the host (arguments.h) and device kernels
+ * (src/kernels/device/arguments.h), which have the members' types. Includes nothing else. */
 #define drop_pages_arguments         read_ahead_arguments
 #define unpatchify_arguments         patchify_arguments
 #define silu_backward_arguments      gelu_backward_arguments

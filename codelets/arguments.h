@@ -9,38 +9,38 @@
 #include "kernels/optimizers.h"
 #include "samplers/sampler.h"
 
-/* Of a tensor [rows, columns]. */
+/* Returns the bytes of a tensor [rows, columns]. */
 static inline double smalti_bytes(enum smalti_dtype dtype, int64_t rows, int64_t columns)
 {
 	return (double)smalti_dtype_bytes(dtype) * (double)rows * (double)columns;
 }
 
-/* Moves bytes to a place in a file, and back; with `last` they are not asked for again. 0 or -1 with an
- * error. The token of a place says that it was written. */
+/* Move bytes to a place in a file, and back; with `last` they are not needed again. 0, or -1 with an error.
+ * The token of a place shows that it was written. */
 typedef int (*smalti_offload_writer)(void *user, int64_t offset, int64_t bytes, const void *data,
 				     struct smalti_error *error);
 typedef int (*smalti_offload_reader)(void *user, int64_t offset, int64_t bytes, bool last, void *data,
 				     struct smalti_error *error);
 
-/* Fills in rows of an image in order: f32 [rows, width, 3] in [-1, 1], from row `first`; 0 or -1 with an
+/* Fills rows of an image in order: f32 [rows, width, 3] in [-1, 1], from row `first`; 0, or -1 with an
  * error. */
 typedef int (*smalti_row_source)(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
 				 struct smalti_error *error);
 
-/* Takes finished rows of an image in order: f32 [rows, width, 3] in [-1, 1], from row `first`; 0 or -1 with
- * an error. Sources and sinks are this process's: pointers that stay here. */
+/* Takes finished rows of an image in order: f32 [rows, width, 3] in [-1, 1], from row `first`; 0, or -1 with
+ * an error. Sources and sinks are valid only in this process. */
 typedef int (*smalti_row_sink)(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
 			       struct smalti_error *error);
 
-/* Hands `count` floats to this process; 0 or -1 with an error. */
+/* Hands `count` floats to this process; 0, or -1 with an error. */
 typedef int (*smalti_float_sink)(void *user, int64_t count, const float *values, struct smalti_error *error);
-/* One that copies them to `user`, which has room for them. */
+/* Copies the floats to `user`, which has room for them. */
 int smalti_copy_floats(void *user, int64_t count, const float *values, struct smalti_error *error);
 
 /* struct NAME_arguments: plain values only. */
 #include "codelets/argument_structs.h"
 
-/* Formulas that are more than a line of the table. */
+/* Formulas longer than a line of the table. */
 double smalti_matmul_bytes(const struct matmul_arguments *a);
 double smalti_matmul_raw_bytes(const struct matmul_raw_arguments *a);
 double smalti_attention_flops(const struct attention_arguments *a);

@@ -14,7 +14,7 @@
 	};
 #include "codelets/codelets.def"
 
-/* struct NAME_data: the same, as the pointers that smalti_cpu_NAME() computes with. */
+/* struct NAME_data: the buffers as pointers, for smalti_cpu_NAME(). */
 #define INPUT(b)  const void *b;
 #define OUTPUT(b) void *b;
 #define CODELET(name, work, list, members, flops, bytes)                                                     \
@@ -28,7 +28,8 @@
 				  const struct name##_arguments *arguments);
 #include "codelets/codelets.def"
 
-/* In one expression: smalti_insert(matmul, task_group, (.x = a, .weight = w, .y = b), .rows = n, …). */
+/* Inserts an operation in one expression: smalti_insert(matmul, task_group, (.x = a, .weight = w, .y = b),
+ * .rows = n, …). */
 #define SMALTI_LIST_(...) __VA_ARGS__
 #define smalti_insert(op, task_group, buffers, ...)                                                          \
 	smalti_insert_##op((task_group), &(const struct op##_buffers){SMALTI_LIST_ buffers},                 \

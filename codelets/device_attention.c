@@ -3,7 +3,7 @@
 
 #include "kernels/attention.h"
 
-/* Columns first_column … of the values, of which groups take SMALTI_ATTEND_COLUMNS each. */
+/* Launches columns first_column … of the values; a group takes SMALTI_ATTEND_COLUMNS. */
 static int launch_attend(struct smalti_device *device, const struct attend_arguments *a, bool tensor,
 			 const struct smalti_attend_buffers *buffers, struct smalti_error *error)
 {
@@ -17,9 +17,9 @@ static int launch_attend(struct smalti_device *device, const struct attend_argum
 				    (int)(sizeof(*buffers) / sizeof(buffers->q)), a, sizeof(*a), error);
 }
 
-/* Of so many scores of a head a kernel that takes a tile at a time, where the device has one, computes
- * attention rather than cuDNN or the kernels for all devices. cuDNN comes first for heads of 64 columns, of
- * which it is faster (docs/gpu/h200.md). The one place where that is chosen. */
+/* From so many scores per head on, a device's kernel for single tiles, if any, replaces cuDNN and the general
+ * kernels. For heads of 64 columns cuDNN comes first, which is faster (docs/gpu/h200.md). Only this file
+ * chooses. */
 enum { LEAST_TILE_SCORES = 1 << 15, CUDNN_HEAD = 64 };
 
 static struct smalti_device_attend_tile tile_of(const struct attend_arguments *a,
@@ -56,7 +56,7 @@ static int last_block(const struct attend_arguments *a)
 	return last;
 }
 
-/* Returns the bytes of what goes from one tile to the next where no buffer is there for it. */
+/* Returns the bytes of the state between tiles, for which no buffer exists. */
 static int64_t scratch_bytes(const struct attend_arguments *a)
 {
 	return smalti_attention_state(a->queries, a->heads, a->head_dim) * (int64_t)sizeof(float);
@@ -77,7 +77,7 @@ static bool attends_tiles(struct smalti_device *device, const struct attend_argu
 	return has && a->queries * keys >= LEAST_TILE_SCORES;
 }
 
-/* Takes each tile by a kernel of its own. */
+/* Attends to each tile by its own launch. */
 static int attend_tiles(struct smalti_device *device, const struct attend_arguments *a,
 			const struct smalti_attend_buffers *buffers, struct smalti_error *error)
 {
@@ -101,8 +101,8 @@ static int attend_tiles(struct smalti_device *device, const struct attend_argume
 	return 0;
 }
 
-/* The scores are computed again for each part of the values' columns. What travels is read by all of them, so
- * they follow one another. */
+/* Computes the scores again for each part of the values' columns. All parts read the running state, so they
+ * follow one another. */
 int smalti_device_attend(struct smalti_device *device, const struct attend_arguments *arguments,
 			 const struct smalti_attend_buffers *buffers, struct smalti_error *error)
 {

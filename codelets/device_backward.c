@@ -5,7 +5,7 @@
 
 #define COLUMN_GROUPS(columns) (((columns) + SMALTI_SUM_COLUMNS - 1) / SMALTI_SUM_COLUMNS)
 
-/* Rows of gy or of a weight, as products take them. */
+/* Prepares rows of gy or of a weight as an operand of products. */
 static int operand(struct smalti_device *device, enum smalti_device_slot slot,
 		   const struct smalti_device_memory *x, int64_t rows, int64_t columns,
 		   enum smalti_dtype dtype, enum smalti_dtype compute, struct smalti_device_matrix *matrix,
@@ -78,8 +78,8 @@ int smalti_device_ln_modulate_backward(struct smalti_device *device,
 	return smalti_device_groups(device, "ln_modulate_columns", COLUMN_GROUPS(a->dim), columns, a, error);
 }
 
-/* Attention: the scores of some queries, of all heads at once, and the gradients of their weights; then the
- * three products that these give. */
+/* Attention: for some queries and all heads, the scores and the gradients of their weights; then the three
+ * products of these. */
 
 struct attending {
 	const struct attention_backward_memories *data;
@@ -87,8 +87,8 @@ struct attending {
 	struct smalti_device_matrix q, k, v, gy;
 	const struct smalti_device_memory *deltas;
 	const struct smalti_device_memory *scores;  /* f32 [2, heads, queries, keys] */
-	const struct smalti_device_memory *weights; /* the same as products take them */
-	int64_t first, queries;                     /* of those that are under way */
+	const struct smalti_device_memory *weights; /* as the products' operands */
+	int64_t first, queries;                     /* the current ones */
 };
 
 static int64_t scores_of(const struct attending *t)
@@ -96,7 +96,7 @@ static int64_t scores_of(const struct attending *t)
 	return t->a->heads * t->queries * t->a->keys;
 }
 
-/* For each head [queries, keys] = x·wᵀ. */
+/* Computes [queries, keys] = x·wᵀ for each head. */
 static int score(struct smalti_device *device, const struct attending *t,
 		 const struct smalti_device_matrix *x, const struct smalti_device_matrix *w, int64_t y_first,
 		 struct smalti_error *error)
@@ -117,7 +117,7 @@ static int score(struct smalti_device *device, const struct attending *t,
 	return smalti_device_product(device, &product, x->memory, w->memory, t->scores, error);
 }
 
-/* gk or gv [keys, head_dim] += weightsᵀ·w, of each head. */
+/* Adds weightsᵀ·w to gk or gv [keys, head_dim], for each head. */
 static int add_to_keys(struct smalti_device *device, const struct attending *t, int64_t first,
 		       const struct smalti_device_matrix *w, const struct smalti_device_memory *gradient,
 		       struct smalti_error *error)
@@ -193,7 +193,7 @@ static int take_operands(struct smalti_device *device, struct attending *t, stru
 		       &t->gy, error);
 }
 
-/* Room for so many queries' scores; NULL with an error. */
+/* Takes scratch for the scores of `queries` queries. */
 static int take_scores(struct smalti_device *device, struct attending *t, int64_t queries,
 		       struct smalti_error *error)
 {

@@ -4,13 +4,14 @@
 #include "base/dtype.h"
 #include "kernels/moments.h"
 
-/* Returns how many rows, of `bytes` each in scratch of so many, are made together. */
+/* Returns how many rows of `bytes` bytes are made together in `room` bytes of scratch. */
 static int64_t rows_together(int64_t room, int64_t bytes)
 {
 	return room > bytes ? room / bytes : 1;
 }
 
-/* GroupNorm's a and b of each channel, f32 [2, channels] in scratch; NULL with an error. */
+/* Computes GroupNorm's coefficients a and b of each channel, f32 [2, channels] in scratch; NULL with an
+ * error. */
 static const struct smalti_device_memory *
 make_coefficients(struct smalti_device *device, const struct coefficients_arguments *a,
 		  const struct smalti_device_memory *moments, const struct smalti_device_memory *gamma,
@@ -48,12 +49,12 @@ static const char *moments_kernel(struct moments_arguments *a)
 	return a->channels == (4 * a->groups) << a->shift ? "band_moments_fours" : "band_moments";
 }
 
-/* Groups are few: to have all of the device at work their pixels are summed in parts. */
+/* Sums the few groups' pixels in parts, to use all of the device. */
 static int sum_moments(struct smalti_device *device, const struct edges_arguments *a,
 		       const struct smalti_device_memory *x, const struct smalti_device_memory *moments,
 		       struct smalti_error *error)
 {
-	enum { PART = 1 << 14, MOST_PARTS = 64 }; /* elements of a group in a part, about */
+	enum { PART = 1 << 14, MOST_PARTS = 64 }; /* about how many elements of a group in a part */
 	const int64_t pixels = a->rows * a->width, parts = pixels * (a->channels / a->groups) / PART;
 	struct moments_arguments counted = {.pixels = pixels,
 					    .channels = a->channels,
@@ -76,7 +77,7 @@ static int sum_moments(struct smalti_device *device, const struct edges_argument
 	return status;
 }
 
-/* What a band's neighbours and its GroupNorm need of it; those that are wanted. */
+/* Writes a band's edge rows and moments, for its neighbours and GroupNorm, if wanted. */
 static int leave_edges(struct smalti_device *device, const struct edges_arguments *a,
 		       const struct smalti_device_memory *x, const struct smalti_device_memory *top,
 		       const struct smalti_device_memory *bottom, const struct smalti_device_memory *moments,
@@ -96,14 +97,14 @@ int smalti_device_edges(struct smalti_device *device, const struct edges_memorie
 	return leave_edges(device, a, data->x, data->top, data->bottom, data->moments, error);
 }
 
-/* Of a convolution: its operands, and the extents of what it makes. */
+/* A convolution: its operands, and the extents of its result. */
 struct band {
-	const struct smalti_device_memory *coefficients; /* NULL: x is taken as it is */
+	const struct smalti_device_memory *coefficients; /* NULL: x is used as it is */
 	struct smalti_device_matrix weight;
 	int64_t rows, width;
 };
 
-/* What a device is asked for that may have convolutions of its own. */
+/* Describes the convolution to a device, which may have its own. */
 static struct smalti_device_convolution describe(const struct conv_arguments *a, const struct band *band,
 						 int64_t rows)
 {
@@ -115,8 +116,8 @@ static struct smalti_device_convolution describe(const struct conv_arguments *a,
 						  .dtype = band->weight.dtype};
 }
 
-/* Whether it has those of `step` rows and of what is left. Their results are of the weight's dtype: f16 is
- * too narrow for the sums of some models' VAE. */
+/* Tells whether the device has the convolutions of `step` rows and of the rest. Their results have the
+ * weight's dtype: f16 is too narrow for the sums of some models' VAE. */
 static bool has_convolution(struct smalti_device *device, const struct conv_arguments *a,
 			    const struct band *band, int64_t step)
 {
@@ -127,8 +128,8 @@ static bool has_convolution(struct smalti_device *device, const struct conv_argu
 	       (last.rows == 0 || smalti_device_has_convolution(device, &last));
 }
 
-/* What rows first_row … first_row + rows − 1 of y are made of, in the weight's dtype: rows above and below
- * them, too, but none above where every second is left out. In scratch; NULL with an error. */
+/* Makes the input of rows first_row … first_row + rows − 1 of y, in the weight's dtype, with a row above and
+ * below, but none above with stride 2. In scratch; NULL with an error. */
 static const struct smalti_device_memory *take_rows(struct smalti_device *device,
 						    const struct conv_memories *data,
 						    const struct conv_arguments *a, const struct band *band,
@@ -151,7 +152,7 @@ static const struct smalti_device_memory *take_rows(struct smalti_device *device
 	return memory;
 }
 
-/* Rows first_row … first_row + rows − 1 of y, with the bias, by the device's convolution. */
+/* Computes rows first_row … first_row + rows − 1 of y, with the bias, by the device's convolution. */
 static int convolve_rows(struct smalti_device *device, const struct conv_memories *data,
 			 const struct conv_arguments *a, const struct band *band, int64_t first_row,
 			 int64_t rows, struct smalti_error *error)
@@ -171,7 +172,8 @@ static int convolve_rows(struct smalti_device *device, const struct conv_memorie
 				    rows * band->width, a->out, buffers, &adding, error);
 }
 
-/* patches [rows, width, 3, 3, in]: copied of rows whose elements are made once, if they are whole chunks. */
+/* Makes patches [rows, width, 3, 3, in]. If pixels are whole chunks, it copies them from rows that are
+ * computed once. */
 static int make_patches(struct smalti_device *device, const struct conv_memories *data,
 			const struct conv_arguments *a, const struct band *band, int64_t first_row,
 			int64_t rows, const struct smalti_device_memory *patches, struct smalti_error *error)
@@ -194,7 +196,7 @@ static int make_patches(struct smalti_device *device, const struct conv_memories
 		     : -1;
 }
 
-/* The same without the bias, by a product. */
+/* Computes the rows of y without the bias, by a product. */
 static int multiply(struct smalti_device *device, const struct conv_memories *data,
 		    const struct conv_arguments *a, const struct band *band, int64_t first_row, int64_t rows,
 		    struct smalti_error *error)
@@ -239,7 +241,7 @@ static int prepare(struct smalti_device *device, const struct conv_memories *dat
 int smalti_device_conv(struct smalti_device *device, const struct conv_memories *data,
 		       const struct conv_arguments *a, struct smalti_error *error)
 {
-	static const int64_t most_patches = 256 << 20, most_elements = INT32_MAX; /* in a library's 32 bits */
+	static const int64_t most_patches = 256 << 20, most_elements = INT32_MAX; /* a library's 32 bits */
 	struct band band;
 	if (prepare(device, data, a, &band, error) < 0)
 		return -1;

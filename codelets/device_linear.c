@@ -2,14 +2,14 @@
 #include "codelets/device_parts.h"
 #include "kernels/bias_form.h"
 
-/* A product, and what makes its y where it does not itself. */
+/* A product, and its result: y, or what y is made of. */
 struct target {
 	struct smalti_device_product product;
 	struct smalti_device_matrix x;
-	const struct smalti_device_memory *z; /* what the product makes */
+	const struct smalti_device_memory *z; /* the product's result */
 };
 
-/* Has a product add a bias in the dtype of its result, if the bias has that. */
+/* Sets the bias, in the dtype of the result if it has that form, else in f32. */
 static void set_bias(struct smalti_device_product *product, const struct matmul_arguments *a,
 		     const struct smalti_device_memory *bias)
 {
@@ -20,15 +20,15 @@ static void set_bias(struct smalti_device_product *product, const struct matmul_
 	product->bias_first = rounded ? smalti_bias_rounded(a->out) / smalti_dtype_bytes(a->compute) : 0;
 }
 
-/* Tells whether the product makes z in bf16, with its bias, for a kernel that adds it to y. In f16 a sum may
- * be too large. */
+/* Tells whether the product may make z in bf16, with its bias, for a kernel that adds it to y. In f16 a sum
+ * may be too large. */
 static bool can_add_gated(const struct matmul_arguments *a)
 {
 	return a->epilogue == SMALTI_EPILOGUE_GATE_ADD && a->compute == SMALTI_BF16 &&
 	       a->out % SMALTI_EIGHT == 0;
 }
 
-/* Has the product make z, in scratch. */
+/* Has the product make z in scratch. */
 static int make_z(struct smalti_device *device, const struct matmul_arguments *a,
 		  const struct smalti_device_memory *bias, struct target *target, struct smalti_error *error)
 {
@@ -45,7 +45,7 @@ static int make_z(struct smalti_device *device, const struct matmul_arguments *a
 	return target->z ? 0 : -1;
 }
 
-/* The product makes y itself where the device can add the bias, has GELU and y's dtype; else z. */
+/* Has the product make y itself if the device adds the bias and has GELU and y's dtype; else z. */
 static int begin(struct smalti_device *device, const struct matmul_arguments *a,
 		 const struct smalti_device_memory *x, const struct smalti_device_memory *bias,
 		 const struct smalti_device_memory *y, struct target *target, struct smalti_error *error)
@@ -73,7 +73,7 @@ static int begin(struct smalti_device *device, const struct matmul_arguments *a,
 	return make_z(device, a, bias, target, error);
 }
 
-/* Columns first … of z; W [columns, in] in `dtype`. */
+/* Computes columns first … of z with W [columns, in] in `dtype`. */
 static int multiply(struct smalti_device *device, const struct matmul_arguments *a,
 		    const struct smalti_device_memory *weight, enum smalti_dtype dtype, int64_t first,
 		    int64_t columns, const struct target *target, struct smalti_error *error)
@@ -114,7 +114,7 @@ int smalti_device_matmul(struct smalti_device *device, const struct matmul_memor
 	return finish(device, a, &target, data->bias, data->gate, data->y, error);
 }
 
-/* Each part makes its columns. */
+/* Has each part make its columns. */
 int smalti_device_matmul_raw(struct smalti_device *device, const struct matmul_raw_memories *data,
 			     const struct matmul_raw_arguments *a, struct smalti_error *error)
 {

@@ -3,7 +3,7 @@
 
 #include "kernels/matmul.h"
 
-/* Rows whose scores are made together. */
+/* Returns how many rows' scores are computed together. */
 static int64_t rows_together(const struct smalti_device *device, const struct search_rows_arguments *a)
 {
 	static const int64_t most = 1 << 14;

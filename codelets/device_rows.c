@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/device_parts.h"
 
-/* Operations on rows that may be whole eights of values. */
+/* Operations on rows whose length may be a multiple of eight. */
 
-/* Returns a launch with a group for each row: of the kernel that keeps rows in registers, a warp's threads at
- * a time, if rows are `eights` and not too long; else of the general one. */
+/* Returns a launch with a group for each row: of the kernel that keeps rows in registers, with whole warps of
+ * threads, if rows are `eights` and not too long; else of the general one. */
 static struct smalti_launch launch_of_rows(const char *general, const char *kept, int64_t rows, int64_t dim,
 					   bool eights)
 {

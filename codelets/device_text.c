@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/device_parts.h"
 
-/* Rows first … of a weight [*, in], as products take them. */
+/* Prepares rows first … of a weight [*, in] as an operand of products. */
 static int weight_rows(struct smalti_device *device, const struct smalti_device_memory *weight, int64_t first,
 		       int64_t rows, int64_t in, enum smalti_dtype dtype, enum smalti_dtype compute,
 		       struct smalti_device_matrix *matrix, struct smalti_error *error)
@@ -10,10 +10,10 @@ static int weight_rows(struct smalti_device *device, const struct smalti_device_
 	return smalti_device_operand(device, SMALTI_DEVICE_WEIGHT, weight, &a, matrix, error);
 }
 
-/* What becomes of a product: it is y, is added to it, or its GELU is y. */
+/* The use of a product: y is it, adds it, or is its GELU. */
 enum ending { STORES, ADDS, STORES_GELU };
 
-/* y = x·Wᵀ, columns first … of y, whose rows are `stride` elements apart. */
+/* Computes columns first … of y = x·Wᵀ; rows of y are `stride` elements apart. */
 static int multiply(struct smalti_device *device, int64_t rows, int64_t in, int64_t out,
 		    const struct smalti_device_matrix *x, const struct smalti_device_matrix *w,
 		    const struct smalti_device_matrix *y, enum ending ending, struct smalti_error *error)
@@ -34,7 +34,7 @@ static int multiply(struct smalti_device *device, int64_t rows, int64_t in, int6
 	return smalti_device_product(device, &product, x->memory, w->memory, y->memory, error);
 }
 
-/* Queries, keys and values. */
+/* Computes queries, keys and values. */
 static int project_heads(struct smalti_device *device, const struct attend_heads_memories *data,
 			 const struct attend_heads_arguments *a, const struct smalti_device_matrix to[3],
 			 struct smalti_error *error)
@@ -54,8 +54,8 @@ static int project_heads(struct smalti_device *device, const struct attend_heads
 	return 0;
 }
 
-/* Attention by the library, with the bias as a matrix: for multiples of so many tokens, as each shape is
- * compiled when it comes first; of fewer the kernel takes no longer than one that is compiled. */
+/* Attention by a library, with the bias as a matrix, for multiples of FUSED_STEP tokens, as each shape is
+ * compiled at its first use. Below FUSED_LEAST tokens the general kernel takes no longer. */
 enum { FUSED_STEP = 64, FUSED_LEAST = 512 };
 
 static struct smalti_device_sdpa fused_of(const struct attend_heads_arguments *a)
@@ -69,7 +69,7 @@ static int64_t bias_bytes(const struct smalti_device_sdpa *sdpa)
 	return sdpa->heads * sdpa->queries * sdpa->keys * smalti_dtype_bytes(sdpa->dtype);
 }
 
-/* Tells whether products make queries, keys and values in the dtype that they are computed in. */
+/* Tells whether products make queries, keys and values in the dtype in which attention is computed. */
 static bool makes_heads(const struct smalti_device *device, const struct attend_heads_arguments *a)
 {
 	const struct smalti_device_product product = {.rows = a->tokens,
@@ -81,8 +81,8 @@ static bool makes_heads(const struct smalti_device *device, const struct attend_
 	       smalti_device_makes(device, &product);
 }
 
-/* Whether it pays, and can be. It computes all pairs of tokens, of captions that do not see each other, too;
- * padding it does not know. */
+/* Tells whether the library's attention is possible and pays. It computes all pairs of tokens, also of
+ * different captions, and does not support padding. */
 static bool fuses(struct smalti_device *device, const struct attend_heads_arguments *a)
 {
 	const struct smalti_device_sdpa sdpa = fused_of(a);
@@ -115,7 +115,8 @@ static const struct smalti_device_memory *spread_bias(struct smalti_device *devi
 	return bias;
 }
 
-/* Keys and values of `bytes` bytes. Those beyond the tokens are 0: no weight makes NaN nothing. */
+/* Returns keys and values of `bytes` bytes. Those beyond the tokens are 0: a weight of 0 does not cancel
+ * NaN. */
 static const struct smalti_device_memory *clear_keys(struct smalti_device *device, int64_t bytes,
 						     struct smalti_error *error)
 {
@@ -189,7 +190,7 @@ int smalti_device_attend_heads(struct smalti_device *device, const struct attend
 	return smalti_device_attend(device, &attend, &buffers, error);
 }
 
-/* Computes y [rows, columns] of `result` = x·Wᵀ, or its GELU. */
+/* Computes y [rows, columns] in `result` = x·Wᵀ, or its GELU. */
 static int project(struct smalti_device *device, const struct gated_gelu_arguments *a,
 		   const struct smalti_device_matrix *x, const struct smalti_device_memory *weight,
 		   enum smalti_dtype dtype, const struct smalti_device_memory *y, enum smalti_dtype result,
@@ -202,7 +203,7 @@ static int project(struct smalti_device *device, const struct gated_gelu_argumen
 		   : multiply(device, a->rows, a->in, a->columns, x, &w, &to, ending, error);
 }
 
-/* Tells whether products make both factors in the result's 16 bits, the gate's GELU with them. */
+/* Tells whether products make both factors in the result's 16 bits, and the gate's GELU. */
 static bool makes_factors(const struct smalti_device *device, const struct gated_gelu_arguments *a,
 			  enum smalti_dtype operands)
 {

@@ -30,9 +30,9 @@ int smalti_device_square_sum(struct smalti_device *device, const struct square_s
 /* CAME, by passes over all elements. */
 struct came {
 	struct smalti_device *device;
-	const struct smalti_device_memory *buffers[13]; /* as the kernels have them */
+	const struct smalti_device_memory *buffers[13]; /* in the kernels' order */
 	struct came_pass_arguments pass;
-	int64_t rows, elements, groups; /* of all parts; groups: for a thread for each element */
+	int64_t rows, elements, groups; /* of all parts; groups: with a thread for each element */
 	struct smalti_error *error;
 };
 
@@ -41,7 +41,7 @@ static int launch(const struct came *c, const char *kernel, int64_t groups)
 	return smalti_device_groups(c->device, kernel, groups, c->buffers, &c->pass, c->error);
 }
 
-/* The factors by the squares of what the pass is of. */
+/* Computes the factors from the squares of the pass's values. */
 static int make_factors(struct came *c, enum smalti_came_pass pass)
 {
 	const struct smalti_came_shape *shape = &c->pass.of.shape;

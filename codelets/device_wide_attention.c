@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention of one head that is wider than what a kernel holds of it (the VAE's has 512 columns): the scores
- * of some queries are in memory at once, between two products. */
+/* Attention of one head that is wider than a kernel can hold (the VAE's has 512 columns): two products, with
+ * the scores of some queries in memory between them. */
 #include "codelets/device_parts.h"
 
 #include "base/dtype.h"
 #include "kernels/attention.h"
 
 enum {
-	WIDE = 256,   /* columns: of more the kernel computes the scores three times and more */
-	MULTIPLE = 64 /* of queries, where not all have room */
+	WIDE = 256,   /* columns: with more, the kernel computes the scores three times or more */
+	MULTIPLE = 64 /* of queries, if not all have room */
 };
 
 struct wide {
 	const struct attention_memories *data;
 	const struct attention_arguments *a;
-	struct wide_attention_arguments at;         /* of the queries that are under way */
+	struct wide_attention_arguments at;         /* the current queries */
 	const struct smalti_device_memory *state;   /* f32 [2 + head_dim, queries] */
-	const struct smalti_device_memory *scores;  /* f32 [queries that are under way, keys of all tiles] */
-	const struct smalti_device_memory *weights; /* the same as products take them */
+	const struct smalti_device_memory *scores;  /* f32 [current queries, keys of all tiles] */
+	const struct smalti_device_memory *weights; /* as the products' operands */
 	const struct smalti_device_memory *factors;
 };
 
@@ -45,7 +45,7 @@ static int score(struct smalti_device *device, const struct wide *w, int tile, i
 	return smalti_device_product(device, &product, w->data->q, w->data->kv[tile], w->scores, error);
 }
 
-/* Adds vᵀ·weightsᵀ of the tile's keys to the state's values [head_dim, queries], or begins them. */
+/* Adds vᵀ·weightsᵀ of the tile's keys to the state's values [head_dim, queries], or initialises them. */
 static int add_values(struct smalti_device *device, const struct wide *w, int tile, int64_t column,
 		      struct smalti_error *error)
 {
@@ -97,7 +97,8 @@ static int attend_queries(struct smalti_device *device, const struct wide *w, st
 		       : 0;
 }
 
-/* Has the state in *w: that of the tasks before and behind this one. The last task only reads it. */
+/* Sets the state in *w, shared with the tasks before and after. The last task only reads it, so it gets a
+ * copy. */
 static int take_state(struct smalti_device *device, struct wide *w, struct smalti_error *error)
 {
 	const struct attention_arguments *a = w->a;
@@ -111,7 +112,7 @@ static int take_state(struct smalti_device *device, struct wide *w, struct smalt
 	return smalti_device_elements(device, "copy", copy.bytes / 4, buffers, &copy, error);
 }
 
-/* Takes room for so many queries. */
+/* Takes scratch for `queries` queries. */
 static int take_room(struct smalti_device *device, struct wide *w, int64_t queries,
 		     struct smalti_error *error)
 {

@@ -20,5 +20,5 @@
 				 const struct name##_arguments *a, struct smalti_error *error);
 #include "codelets/devices.def"
 
-/* What devices run of each operation; NULL: nothing. */
+/* The devices' functions of all operations; NULL: none. */
 extern const smalti_device_run smalti_device_runs[SMALTI_OPS];

@@ -23,7 +23,7 @@ double smalti_matmul_raw_bytes(const struct matmul_raw_arguments *a)
 	return sum;
 }
 
-/* x in the dtype of the products. */
+/* Converts x to the dtype of the products. */
 static const void *operand(const struct matmul_arguments *a, const void *x, struct smalti_error *error)
 {
 	if (a->x_dtype == a->compute)
@@ -66,7 +66,7 @@ static int multiply_dense(const struct matmul_raw_data *data, const struct matmu
 	return smalti_dense(&dense, data->x, data->part0, data->y, error);
 }
 
-/* Each part makes its columns of y. */
+/* Has each part make its columns of y. */
 int smalti_cpu_matmul_raw(const struct matmul_raw_data *data, const struct matmul_raw_arguments *a,
 			  struct smalti_error *error)
 {

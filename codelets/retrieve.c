@@ -4,7 +4,7 @@
 #include "kernels/matches.h"
 #include "kernels/scratch.h"
 
-/* Scores stay in the second cache. */
+/* Blocks of scores stay in the L2 cache. */
 enum { ROWS = 1024, SCORES = 1 << 17 };
 
 int smalti_cpu_search_rows(const struct search_rows_data *data, const struct search_rows_arguments *a,

@@ -5,7 +5,7 @@
 #include "kernels/scratch.h"
 #include "samplers/noise.h"
 
-/* Guidance, a prediction of two terms, the next latents of five, a corrector of four. */
+/* Counts guidance, a prediction of two terms, the next latents of five, a corrector of four. */
 double smalti_sampler_flops(const struct sampler_step_arguments *a)
 {
 	const double each = 3 + 3 + 9 + (a->step.corrects ? 7 : 0);
@@ -20,7 +20,8 @@ int smalti_cpu_noise(const struct noise_data *data, const struct noise_arguments
 	return 0;
 }
 
-/* u + guidance·(c − u) in the order of the latents' tokens (docs/reference.md 3.8); c alone without u. */
+/* Computes u + guidance·(c − u) in the order of the latents' tokens (docs/reference.md 3.8); c alone without
+ * u. */
 static void guide(const struct sampler_step_arguments *a, const struct smalti_patches *patches, int64_t count,
 		  const float *conditional, const float *unconditional, float *room, float *output)
 {

@@ -3,7 +3,7 @@
 #include "kernels/attention.h"
 #include "kernels/scratch.h"
 
-/* Columns first … first + columns − 1 of a matrix [*, in] from row `row` on. */
+/* Returns the part of a matrix [*, in] from row `row` and column `column` on. */
 static struct smalti_raw_weight part_of(const void *matrix, enum smalti_dtype dtype, int64_t in, int64_t row,
 					int64_t column)
 {
@@ -26,7 +26,7 @@ double smalti_attend_heads_bytes(const struct attend_heads_arguments *a)
 	return sum;
 }
 
-/* The captions' attention, one after the other; q, k and v are [tokens, columns] each. */
+/* Computes the attention of the captions, one after the other; q, k and v are [tokens, columns] each. */
 static int attend(const struct attend_heads_data *data, const struct attend_heads_arguments *a,
 		  const char *const qkv[3], struct smalti_error *error)
 {

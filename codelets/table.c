@@ -20,7 +20,7 @@
 	static const struct smalti_buffer name##_list[] = {list};
 #include "codelets/codelets.def"
 
-/* Whether it updates a buffer that it may write. */
+/* Tells whether an op updates a buffer that it may write. */
 #define R(b)         false,
 #define OR(b)        false,
 #define W(b)         false,
@@ -39,7 +39,7 @@
 	}
 #include "codelets/codelets.def"
 
-/* Its key, its arithmetic, its wrapper without types, and the limits that the runtime relies on. */
+/* Defines each op's key, arithmetic, untyped wrapper, and the limits that the runtime relies on. */
 #define K(m) key = XXH32(&a->m, sizeof(a->m), key);
 #define P(m)
 #define CODELET(name, work, list, members, flop_count, byte_count)                                           \
@@ -111,7 +111,7 @@ static const struct smalti_op ops[] = {
 #include "codelets/codelets.def"
 };
 
-/* The runtime names no directory above its own, so the table comes to it by itself. */
+/* Hands the table to the runtime, which names no directory above its own. */
 __attribute__((constructor)) static void hand_over(void)
 {
 	smalti_ops = ops;

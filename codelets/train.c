@@ -6,7 +6,8 @@
 #include "samplers/diffusion_loss.h"
 #include "samplers/draws.h"
 
-/* Latents of a posterior [mean, std], which are in x0: z = mean + std·ξ; ξ is drawn behind the noise. */
+/* Draws latents of a posterior [mean, std] whose means are in x0: x0 = mean + std·ξ. ξ is drawn after the
+ * noise. */
 static void draw_latents(struct smalti_generator *generator, const struct training_sample_arguments *a,
 			 const float *std, float *room, float *x0)
 {

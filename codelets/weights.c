@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "codelets/codelets.h"
 
-/* The runtime makes a form before it hands it to a task (rt/tile_forms.h). */
+/* Does nothing: the runtime makes the form before the task (rt/tile_forms.h). */
 int smalti_cpu_prepare(const struct prepare_data *data, const struct prepare_arguments *a,
 		       struct smalti_error *error)
 {

@@ -35,7 +35,7 @@ void *smalti_calloc(int64_t count, int64_t size, struct smalti_error *error)
 	return memory;
 }
 
-/* There is room for 16 items at first, then for powers of two. */
+/* Grows the memory to 16 items at first, then to powers of two. */
 int smalti_grow(void *items, int64_t count, int64_t size, struct smalti_error *error)
 {
 	const bool full = count == 0 || (count >= FIRST_ITEMS && (count & (count - 1)) == 0);

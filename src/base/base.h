@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What nearly every file uses, and so is included once: standard headers, errors, checked allocation, and
- * variables that are released where their scope ends. */
+/* What nearly every file uses: standard headers, errors, checked allocation, and variables that are released
+ * where their scope ends. */
 
 #include "smalti/error.h"
 
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-/* Items of an array, not of a pointer. */
+/* Counts the items of an array, not of a pointer. */
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Compares two names, or two structures that begin with one, for qsort() and bsearch(). */
@@ -30,33 +30,33 @@ static inline int smalti_by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Fills `error` (which may be NULL) unless it already holds an earlier failure: the first cause is
- * the one worth reading. Control characters in the text become '?', so that hostile names cannot
- * break the line. Always returns -1, so that `return smalti_fail(...)` reads well. */
+/* Fills `error` (which may be NULL) unless it already holds an earlier failure: the first cause is the
+ * important one. Control characters in the text become '?', so that hostile names cannot break the line.
+ * Always returns -1, for `return smalti_fail(...)`. */
 int smalti_fail(struct smalti_error *error, enum smalti_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The failure of another call, if it has one, as this one's: -1, or 0 where there is none. */
+/* Fails with the failure of another call, if it has one: returns -1, or 0 without one. */
 int smalti_pass(struct smalti_error *error, const struct smalti_error *cause);
 
-/* The same for a failed system call: appends strerror(errno), which decides the code: SMALTI_ENOENT where
- * there is nothing of that name, SMALTI_ENOMEM, else SMALTI_EIO. */
+/* Fails after a system call: appends strerror(errno), which decides the code: SMALTI_ENOENT if nothing has
+ * that name, SMALTI_ENOMEM, else SMALTI_EIO. */
 int smalti_fail_errno(struct smalti_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Whether the failure lies in what was read, so that reading it again would fail again: an item fails alone.
- * Otherwise the machine could not at this moment (no memory, no descriptors, a disk that is away): the work
- * stops, to be gone on with later. */
+/* Tells whether the failure lies in the input, so that reading it again would fail again: only this item
+ * fails. Otherwise the machine failed (no memory, no descriptors, a missing disk): the work stops, and can
+ * continue later. */
 bool smalti_is_of_input(enum smalti_code code);
 
-#ifdef __clang_analyzer__ /* says to the static analyser, which sees one file at a time, what they return */
+#ifdef __clang_analyzer__ /* tells the static analyser, which sees one file at a time, what they return */
 #define smalti_fail(...)       (smalti_fail(__VA_ARGS__), -1)
 #define smalti_fail_errno(...) (smalti_fail_errno(__VA_ARGS__), -1)
 #endif
 
-/* The first line of a public function: the failure that it returns with replaces what `error` held before,
- * for the caller may use one structure for many calls. Not of those that close: they come behind the failure
- * that is worth reading. `error` is the function's parameter. */
+/* Begins a public function: its failure replaces what `error` held, since the caller may use one structure
+ * for many calls. Not for functions that close: the failure before them is the important one. `error` is the
+ * function's parameter. */
 struct smalti_error_report {
 	struct smalti_error *caller, own;
 };
@@ -66,44 +66,43 @@ void smalti_error_report_end(struct smalti_error_report *report);
 	    __attribute__((cleanup(smalti_error_report_end))) = {(error), SMALTI_NO_ERROR};                  \
 	(error) = &report.own
 
-/* Puts `prefix: ` before the message that is there already (to add the file to a parser's words). */
+/* Puts `prefix: ` before an existing message. */
 void smalti_error_prefix(struct smalti_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What public functions demand of their arguments: 0, or -1 with SMALTI_EINVAL, which names `what`. */
+/* Check the arguments of public functions: 0, or -1 with SMALTI_EINVAL, which names `what`. */
 
-/* Neither it nor, of a text, its first byte is missing. */
+/* Checks that it is not NULL and, for a text, not empty. */
 int smalti_check_given(const void *pointer, const char *what, struct smalti_error *error);
 int smalti_check_text(const char *text, const char *what, struct smalti_error *error);
-/* least <= value <= most. Of an enum: 0 and its last name. */
+/* Checks least <= value <= most. An enum has 0 and its last name. */
 int smalti_check_range(int64_t value, int64_t least, int64_t most, const char *what,
 		       struct smalti_error *error);
 
-/* product *= factor, false on overflow (or a negative extent). */
+/* Computes product *= factor; false on overflow (or a negative extent). */
 bool smalti_multiply(int64_t *product, int64_t factor);
 
-/* Zeroed memory for count × size bytes, both checked; NULL with an error when it cannot be had.
- * Free with free(). */
+/* Returns zeroed memory for count × size bytes, both checked; NULL with an error. Free with free(). */
 void *smalti_calloc(int64_t count, int64_t size, struct smalti_error *error);
 
-/* Room for one more of the items of `size` bytes behind `count` that are there. `items` is the address of the
- * pointer to them, which stays as it is after -1. Asked before each one that is added, from the first (NULL,
- * 0) on; the new one is not initialised. Free with free(). */
+/* Makes room for one more item of `size` bytes after `count`. `items` is the address of the pointer to them,
+ * which does not change on -1. Called before each item, from the first (NULL, 0) on; the new item is not
+ * initialised. Free with free(). */
 int smalti_grow(void *items, int64_t count, int64_t size, struct smalti_error *error);
 
-/* Makes items[index] exist, where `items` is the address of a pointer to *count items; new ones are zero. 0,
- * or -1 if memory is short (then nothing has changed). */
+/* Makes items[index] exist, where `items` is the address of a pointer to *count items; new items are zero. 0,
+ * or -1 without memory (then nothing has changed). */
 int smalti_grow_to(void *items, int64_t *count, int64_t index, int64_t size, struct smalti_error *error);
 
-/* Uninitialised memory aligned to 64 bytes (a cache line and the widest vector). Free with free(). */
+/* Returns uninitialised memory aligned to 64 bytes (a cache line and the widest vector). Free with free(). */
 void *smalti_aligned_alloc(int64_t count, int64_t size, struct smalti_error *error);
 
-/* printf into fresh memory; NULL with an error. Free with free(). */
+/* Prints into new memory; NULL with an error. Free with free(). */
 char *smalti_format(struct smalti_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* printf to the end of a text in a buffer of `size` bytes, as far as there is room, with `between` before it
- * unless the text is empty. */
+/* Appends to a text in a buffer of `size` bytes, as far as there is room, with `between` before it unless the
+ * text is empty. */
 void smalti_append(char *text, size_t size, const char *between, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -117,19 +116,19 @@ static inline int64_t smalti_max(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* To the next multiple. */
+/* Rounds up to the next multiple. */
 static inline int64_t smalti_round_up(int64_t value, int64_t multiple)
 {
 	return (value + multiple - 1) / multiple * multiple;
 }
 
-/* A local variable that is released where its scope ends, whichever way that is left:
+/* Releases a local variable where its scope ends, on every way out:
  *
  *	SCOPED(free) char *path = smalti_format(error, "%s/claims", directory);
  *
- * What is handed on is replaced by NULL. Not in functions that longjmp() leaves. */
+ * Set the variable to NULL to hand its value on. Not for functions that longjmp() leaves. */
 #define SCOPED(release) __attribute__((cleanup(release##_scoped)))
-/* Makes it possible for `type`, a pointer; `release` takes NULL, too. */
+/* Defines SCOPED(release) for `type`, a pointer; `release` takes NULL, too. */
 #define SCOPED_RELEASE(type, release)                                                                        \
 	static inline void release##_scoped(type *variable)                                                  \
 	{                                                                                                    \
@@ -143,7 +142,7 @@ static inline void free_scoped(void *variable)
 	free(memory);
 }
 
-/* Of a descriptor that is negative there is none. */
+/* Closes a descriptor that is not negative. */
 static inline void close_scoped(const int *file)
 {
 	if (*file >= 0)

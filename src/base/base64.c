@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base64.h"
 
-/* Of three bytes, of which `bytes` are there. */
+/* Encodes three bytes, of which `bytes` exist. */
 static void write_four(const unsigned char *data, int64_t bytes, char text[4])
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -3,5 +3,5 @@
 
 #include "base/base.h"
 
-/* The bytes as text (RFC 4648, section 4, with padding); NULL with an error. Free with free(). */
+/* Encodes bytes as text (RFC 4648, section 4, with padding); NULL with an error. Free with free(). */
 char *smalti_base64(const void *data, int64_t bytes, struct smalti_error *error);

@@ -6,7 +6,7 @@
 
 enum { SMALTI_BITS = 192, SMALTI_BITS_WORDS = SMALTI_BITS / 64 };
 
-/* A set of numbers below SMALTI_BITS; all 0 is the empty one. */
+/* A set of numbers below SMALTI_BITS; all 0: it is empty. */
 struct smalti_bits {
 	uint64_t word[SMALTI_BITS_WORDS];
 };

@@ -4,14 +4,14 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Seconds since some moment in the past, which never go back. */
+/* Returns seconds since some moment in the past, which never decrease. */
 double smalti_now(void);
-/* Seconds since 1970, for people. */
+/* Returns seconds since 1970, for people. */
 double smalti_wall_clock(void);
 
-/* Seconds that the calling thread has been computing. */
+/* Returns the seconds of CPU time of the calling thread. */
 double smalti_thread_clock(void);
 
-/* The time of CLOCK_MONOTONIC in so many nanoseconds, for pthread_cond_clockwait(): by a clock that can be
- * set back, waits would last as long as it was. */
+/* Returns the CLOCK_MONOTONIC time in `nanoseconds` from now, for pthread_cond_clockwait(): with a clock that
+ * can be set back, waits would last longer. */
 struct timespec smalti_deadline(int64_t nanoseconds);

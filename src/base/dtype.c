@@ -29,11 +29,11 @@ uint16_t smalti_f32_to_f16(float value)
 	bits &= 0x7fffffffu;
 	if (bits > 0x7f800000u)
 		return sign | 0x7e00;
-	if (bits >= 0x47800000u) /* 65536 and more; what rounds up to it is caught by the carry below */
+	if (bits >= 0x47800000u) /* 65536 and more; the carry below handles what rounds up to it */
 		return sign | 0x7c00;
 	if (bits < 0x38800000u) { /* below 2^-14: let the FPU round to a multiple of 2^-24 */
 		float magic, magnitude;
-		const uint32_t half = 0x3f000000u; /* 0.5: its last bit weighs 2^-24 */
+		const uint32_t half = 0x3f000000u; /* 0.5, whose last bit is 2^-24 */
 		memcpy(&magnitude, &bits, sizeof(bits));
 		memcpy(&magic, &half, sizeof(half));
 		magnitude += magic;
@@ -46,7 +46,7 @@ uint16_t smalti_f32_to_f16(float value)
 
 static const struct {
 	const char *name;
-	float (*widen)(uint16_t value); /* of those of 16 bits */
+	float (*widen)(uint16_t value); /* for types of 16 bits */
 	uint16_t (*narrow)(float value);
 } dtypes[] = {
     [SMALTI_F32] = {"f32", NULL, NULL},

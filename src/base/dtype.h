@@ -21,7 +21,7 @@ static inline float smalti_bf16_to_f32(uint16_t value)
 	return result;
 }
 
-/* Nearest even; NaN stays NaN. */
+/* Rounds to nearest even; NaN stays NaN. */
 static inline uint16_t smalti_f32_to_bf16(float value)
 {
 	uint32_t bits;
@@ -32,12 +32,12 @@ static inline uint16_t smalti_f32_to_bf16(float value)
 }
 
 float smalti_f16_to_f32(uint16_t value);
-uint16_t smalti_f32_to_f16(float value); /* nearest even, overflow to infinity */
+uint16_t smalti_f32_to_f16(float value); /* rounds to nearest even, overflow to infinity */
 
-/* What is left of a value in `dtype`. */
+/* Rounds a value to `dtype`. */
 float smalti_round(enum smalti_dtype dtype, float value);
 
-/* count elements of `dtype` at `from` (any alignment) to f32, exactly. */
+/* Converts `count` elements of `dtype` at `from` (any alignment) to f32, exactly. */
 void smalti_widen(enum smalti_dtype dtype, const void *from, int64_t count, float *to);
-/* f32 to `dtype`, nearest even. */
+/* Converts f32 to `dtype`, rounded to nearest even. */
 void smalti_narrow(enum smalti_dtype dtype, const float *from, int64_t count, void *to);

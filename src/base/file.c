@@ -18,7 +18,7 @@ static int fail_open(const char *path, struct smalti_error *error)
 			   (int)length, target);
 }
 
-/* O_NONBLOCK, so that a pipe cannot keep us waiting. */
+/* Opens with O_NONBLOCK, so that a pipe cannot block. */
 int smalti_open_regular(const char *path, int64_t *size, struct smalti_error *error)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -111,7 +111,7 @@ bool smalti_read_line(const char *path, char *line, int size)
 	return read;
 }
 
-/* Without a name from the beginning where the file system can, else it loses it at once. */
+/* Makes a file without a name where the file system can, else removes the name at once. */
 static int open_unlinked(const char *directory, struct smalti_error *error)
 {
 	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -166,7 +166,7 @@ int smalti_find_in(const char *directory, const char *name, struct smalti_error 
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk)
 {
 	(void)info, (void)type, (void)walk;
-	remove(path); /* the walk goes on behind what stays */
+	remove(path); /* the walk continues after what cannot be removed */
 	return 0;
 }
 

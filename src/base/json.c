@@ -8,19 +8,19 @@
 
 enum { LINE = 1 << 20 };
 
-/* A copy of the text that cJSON can take: its limits checked, Python's numbers rewritten. */
+/* Copies the text for cJSON: checks its limits, rewrites Python's numbers. */
 struct cleaner {
 	const unsigned char *in;
 	size_t length;
 	size_t at;
 	char *out;
 	size_t written;
-	bool nuls;  /* are allowed in strings */
-	int digits; /* of the number that is copied */
-	bool loses; /* cJSON would lose something */
+	bool nuls;  /* strings may hold NULs */
+	int digits; /* so far, of the current number */
+	bool loses; /* cJSON would lose information */
 };
 
-enum { EXACT_DIGITS = 15 }; /* so many are kept in a double */
+enum { EXACT_DIGITS = 15 }; /* a double keeps so many */
 
 static int broken(const struct cleaner *c, const char *what, struct smalti_error *error)
 {
@@ -159,7 +159,7 @@ static cJSON *parse_clean(const struct cleaner *c, struct smalti_error *error)
 
 static cJSON *parse(const char *text, size_t length, bool nuls, struct smalti_error *error)
 {
-	/* NaN grows by one byte to null */
+	/* NaN grows by one byte to null. */
 	SCOPED(free) char *room = smalti_calloc((int64_t)(length + length / 3 + 1), 1, error);
 	struct cleaner c = {.in = (const unsigned char *)text, .length = length, .out = room, .nuls = nuls};
 	if (!room)

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static const double EXACT = 0x1p53; /* integers below it survive the way through a double */
+static const double EXACT = 0x1p53; /* doubles represent integers below it exactly */
 
 const char *smalti_json_describe(const cJSON *item, char text[64])
 {
@@ -36,7 +36,8 @@ static int unexpected(const char *key, const cJSON *item, const char *wanted, st
 			   smalti_json_describe(item, text));
 }
 
-/* 1: *item, of the wanted type, is to be read; 0: keep the default; -1: it is missing or something else. */
+/* Finds object[key]. 1: *item has the wanted type; 0: keep the default; -1: it is missing or has another
+ * type. */
 static int look_up(const cJSON *object, const char *key, enum smalti_json_need need,
 		   cJSON_bool (*is)(const cJSON *item), const char *wanted, const cJSON **item,
 		   struct smalti_error *error)
@@ -108,7 +109,7 @@ int smalti_json_string(const cJSON *object, const char *key, enum smalti_json_ne
 	return found < 0 ? -1 : 0;
 }
 
-/* The array at key, its length in *count; look_up's three answers. */
+/* Finds the array at key, its length in *count; returns as look_up(). */
 static int look_up_array(const cJSON *object, const char *key, enum smalti_json_need need, const char *items,
 			 int capacity, const cJSON **array, int *count, struct smalti_error *error)
 {

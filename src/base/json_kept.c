@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-enum { HOLDS_NUL = 1 }; /* valueint of a string, which is 0 otherwise */
+enum { HOLDS_NUL = 1 }; /* valueint of a string, else 0 */
 
-static const double EXACT = 0x1p53; /* integers below it survive the way through a double */
+static const double EXACT = 0x1p53; /* doubles represent integers below it exactly */
 
 const char *smalti_json_long_number(const cJSON *item)
 {
@@ -22,7 +22,7 @@ bool smalti_json_holds_nul(const cJSON *item)
 	return cJSON_IsString(item) && item->valueint == HOLDS_NUL;
 }
 
-/* A text that is valid JSON, value after value. */
+/* Walks through the values of a valid JSON text. */
 struct cursor {
 	const char *text;
 	size_t length, at;
@@ -33,7 +33,7 @@ static bool ends_token(char byte)
 	return byte && strchr(" \t\r\n,:{}[]", byte);
 }
 
-/* Behind the string that begins here; whether it holds a NUL. */
+/* Moves past the string that begins here; returns whether it holds a NUL. */
 static bool skip_string(struct cursor *c)
 {
 	static const char nul[] = "\\u0000";
@@ -49,7 +49,7 @@ static bool skip_string(struct cursor *c)
 	return found;
 }
 
-/* The next string, number or word, and its length; whether it is a string with a NUL. */
+/* Finds the next string, number or word, and its length; returns whether it is a string with a NUL. */
 static bool next_token(struct cursor *c, const char **token, size_t *length)
 {
 	while (c->at < c->length && ends_token(c->text[c->at]))
@@ -65,7 +65,7 @@ static bool next_token(struct cursor *c, const char **token, size_t *length)
 
 static int keep_text(cJSON *item, const char *token, size_t length, struct smalti_error *error)
 {
-	item->valuestring = cJSON_malloc(length + 1); /* as cJSON_Delete() frees it */
+	item->valuestring = cJSON_malloc(length + 1); /* cJSON_Delete() frees it so */
 	if (!item->valuestring)
 		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a number of %zu digits", length);
 	memcpy(item->valuestring, token, length);
@@ -88,7 +88,7 @@ static int keep(struct cursor *c, cJSON *item, struct smalti_error *error)
 	cJSON *child;
 	cJSON_ArrayForEach (child, item) {
 		if (cJSON_IsObject(item))
-			next_token(c, &token, &length); /* its key */
+			next_token(c, &token, &length); /* the child's key */
 		if (keep(c, child, error) < 0)
 			return -1;
 	}

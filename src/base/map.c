@@ -6,18 +6,18 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* What is mapped at present: pages are only given back of memory that is sure to come from a file. */
+/* The open maps: pages are only freed of memory that comes from a file. */
 struct open_map {
 	const char *data;
 	int64_t size;
 	char *path;
-	struct stat file; /* as it was opened */
+	struct stat file; /* when it was opened */
 	atomic_bool lost;
 	struct open_map *next;
 };
 
 static struct open_map *maps;
-/* Nobody reads a mapped file while holding it, so that the handler, which comes with such reads alone, may
+/* No thread reads a mapped file while it holds this, so that the handler, which only such reads cause, may
  * wait for it. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -48,7 +48,7 @@ static void leave(const void *data)
 	free_entry(map);
 }
 
-/* The map that holds these bytes; NULL: none. Under the mutex. */
+/* Returns the map that holds these bytes; NULL: none. Under the mutex. */
 static struct open_map *find(const char *data, int64_t bytes)
 {
 	struct open_map *map = maps;
@@ -65,9 +65,9 @@ static bool is_mapped(const char *data, int64_t bytes)
 
 /* --- files that lose their bytes --------------------------------------------------------------- */
 
-static struct sigaction before; /* the handler */
+static struct sigaction before; /* the previous handler */
 
-/* Zeros in place of the map that has the address; false: no map has it. */
+/* Replaces the map that has the address by zeros; false: no map has it. */
 static bool replace(const char *at)
 {
 	HOLD_MUTEX(&mutex);
@@ -87,7 +87,7 @@ static void pass_on(int number, siginfo_t *info, void *context)
 		before.sa_handler(number);
 	} else {
 		sigaction(number, &before, NULL);
-		raise(number); /* comes when this handler has returned */
+		raise(number); /* delivered after this handler has returned */
 	}
 }
 
@@ -139,7 +139,7 @@ static void describe(const struct open_map *map, const struct stat *now, struct 
 			    map->path, remedy);
 }
 
-/* Under the mutex, which keeps the entry; files answer at once, or the reader would wait, too. */
+/* Checks a map under the mutex, which keeps the entry. Files answer at once, or readers would wait, too. */
 static int check(struct open_map *map, struct smalti_error *error)
 {
 	struct stat now;
@@ -178,7 +178,7 @@ static int map_file(struct smalti_map *map, struct open_map *entry, int fd, stru
 		return smalti_fail_errno(error, "%s: cannot be mapped into memory", entry->path);
 #ifdef SMALTI_SIMGRID
 	madvise(data, (size_t)entry->size,
-		MADV_RANDOM); /* nobody reads more of weights than a digest's pages */
+		MADV_RANDOM); /* the simulator reads only a digest's pages of the weights */
 #endif
 	entry->data = data;
 	*map = (struct smalti_map){data, entry->size};
@@ -224,8 +224,8 @@ void smalti_map_drop(const void *data, int64_t bytes)
 		madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-/* The kernel reads no more than some hundred KiB for one request, and asking costs little only where
- * something is missing. */
+/* Asks in pieces, of which the kernel reads at most some hundred KiB, and only where pages are missing:
+ * elsewhere asking is expensive. */
 void smalti_map_read_ahead(const void *data, int64_t bytes)
 {
 	enum { REQUEST = 1 << 17 };

@@ -102,7 +102,7 @@ int smalti_parse_numbers(const char *text, char separator, int count, double *va
 			   count, separator, text);
 }
 
-/* Bits to shift by for a suffix, -1 when it is none. */
+/* Returns the shift in bits of a suffix, -1 for any other text. */
 static int suffix_shift(const char *suffix)
 {
 	static const char letters[] = "BKMGT";

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-/* The state of a process ('\0': there is nothing to read) and when it began. */
+/* Returns the state of a process ('\0': it cannot be read) and when it began. */
 static char look_at(int64_t pid, int64_t *start)
 {
 	enum { START = 19 }; /* fields between the state and the start */
@@ -14,7 +14,7 @@ static char look_at(int64_t pid, int64_t *start)
 	snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", pid);
 	smalti_read_line(path, text, sizeof(text));
 	*start = 0;
-	char *at = strrchr(text, ')'); /* behind the command's name, which may hold anything */
+	char *at = strrchr(text, ')'); /* after the command's name, which may hold any character */
 	if (!at || at[1] != ' ' || !at[2])
 		return '\0';
 	const char state = at[2];
@@ -49,7 +49,7 @@ bool smalti_process_is_gone(const struct smalti_process *process, const struct s
 		return false;
 	int64_t start;
 	const char state = look_at(process->pid, &start);
-	if (!state) /* /proc may hide the processes of others */
+	if (!state) /* /proc may hide other users' processes */
 		return kill((pid_t)process->pid, 0) && errno == ESRCH;
 	return state == 'Z' || state == 'X' || (process->start && start && start != process->start);
 }

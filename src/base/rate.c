@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* So soon a lifted limit is seen. */
+/* Seconds after which a lifted limit is noticed. */
 static const double PIECE = 0.1;
 
 void smalti_rate_open(struct smalti_rate *rate, int64_t limit)

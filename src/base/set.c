@@ -3,7 +3,7 @@
 
 enum { FIRST_CAPACITY = 64 }; /* a power of two, as all capacities are */
 
-/* The slot that holds the hash, or the free one where it belongs. */
+/* Finds the slot of the hash, or the free one where it belongs. */
 static uint64_t *find(const struct smalti_set *set, uint64_t hash)
 {
 	const uint64_t mask = (uint64_t)set->capacity - 1;

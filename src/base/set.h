@@ -3,13 +3,13 @@
 
 #include "base/base.h"
 
-/* A set of 64-bit hashes, for "was this there before" among millions of names: 16 bytes a name, and two
- * names of n are mistaken for one with a probability of n²/2⁶⁵. Initialise with zeros. */
+/* A set of 64-bit hashes, to find repeated names among millions: 16 bytes a name; two of n names are confused
+ * with a probability of n²/2⁶⁵. Initialise with zeros. */
 struct smalti_set {
 	uint64_t *slots; /* 0: free */
 	int64_t capacity, count;
 };
 
-/* 1: added, 0: was there, -1: no memory. */
+/* Adds a hash. 1: added, 0: it was there, -1: no memory. */
 int smalti_set_add(struct smalti_set *set, uint64_t hash, struct smalti_error *error);
 void smalti_set_free(struct smalti_set *set);

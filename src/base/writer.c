@@ -16,7 +16,7 @@ struct smalti_writer {
 /* NAME_MAX is 255: the rest is for the dots, the process and the counter. */
 enum { NAME_KEPT = 180, ATTEMPTS = 1000 };
 
-/* This process's, which may be the child of one that has asked before. */
+/* Finds this process's tag. The process may be the child of one that asked before. */
 static void find_tag(char tag[SMALTI_PROCESS_TAG])
 {
 	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -40,7 +40,7 @@ static int check_target(const char *path, struct smalti_error *error)
 	return 0;
 }
 
-/* Opens the first temporary name that is free: a file that a dead process has left does not disturb. */
+/* Opens the first free temporary name: a file that a dead process has left does no harm. */
 static int open_part(struct smalti_writer *writer, struct smalti_error *error)
 {
 	static atomic_uint counter;
@@ -97,8 +97,8 @@ FILE *smalti_writer_stream(struct smalti_writer *writer)
 	return writer->stream;
 }
 
-/* A failed write sets the stream's flag but its errno is long gone: writing once more, which may have to be
- * a byte of our own, tells it when the disk is still full. */
+/* Closes the stream. A failed write sets its flag but loses errno: another write, even of one byte, sets
+ * errno again while the disk is full. */
 static int finish_stream(struct smalti_writer *writer, bool sync)
 {
 	FILE *stream = writer->stream;

@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* What a process elsewhere, which nobody can ask about, has not written to for so long is a dead one's. */
+/* Files of unknown processes elsewhere are abandoned when they were not written to for so long. */
 enum { FORGOTTEN = 24 * 60 * 60 /* seconds */ };
 
-/* Where the tag of the process begins in `.NAME.TAG-COUNTER.part`; NULL if it is not such a name. */
+/* Finds where the tag of the process begins in `.NAME.TAG-COUNTER.part`; NULL if it is not such a name. */
 static const char *find_tag(const char *name)
 {
 	const char *const suffix = ".part";
@@ -41,7 +41,7 @@ static bool is_abandoned(int directory, const char *name, const struct smalti_pr
 
 static void clean(const char *path, bool deep, const struct smalti_process *self);
 
-/* Directories in it, but no links to directories. */
+/* Cleans the directory inside, but follows no links to directories. */
 static void clean_inner(const char *path, const char *name, const struct smalti_process *self)
 {
 	SCOPED(free) char *inner = smalti_format(NULL, "%s/%s", path, name);

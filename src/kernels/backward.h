@@ -4,21 +4,21 @@
 #include "base/base.h"
 #include "base/dtype.h"
 
-/* What training needs beside the forward kernels: gradients, f32 unless said otherwise, row-major and
- * contiguous. `gx` is the gradient of the loss with respect to x. Sums over rows are added to what is there,
- * a row after the other. */
+/* Kernels that training needs beside the forward ones: gradients, f32 unless said otherwise, row-major and
+ * contiguous. `gx` is the gradient of the loss with respect to x. Sums over rows are added to the output, one
+ * row after the other. */
 
-/* gx = gy·f′(x), in the place of gy: f is GELU (tanh), or SiLU. */
+/* Replace gy by gx = gy·f′(x); f is GELU (tanh), or SiLU. */
 void smalti_gelu_backward(int64_t count, const float *x, float *gy);
 void smalti_silu_backward(int64_t count, const float *x, float *gy);
 
-/* y = x + gate ⊙ z; `gate` [dim], NULL: 1. */
+/* Computes y = x + gate ⊙ z; `gate` [dim], NULL: 1. */
 void smalti_gated_sum(int64_t rows, int64_t dim, const float *x, const float *gate, const float *z, float *y);
-/* Of y = x + gate ⊙ z: gz = gate ⊙ gy, ggate += Σ_rows gy ⊙ z. */
+/* Differentiates y = x + gate ⊙ z: gz = gate ⊙ gy, ggate += Σ_rows gy ⊙ z. */
 void smalti_gate_backward(int64_t rows, int64_t dim, const float *gy, const float *gate, const float *z,
 			  float *gz, float *ggate);
 
-/* Of smalti_layernorm_modulate(): gx is added to, or written; gshift and gscale are added to. */
+/* Gradients of smalti_layernorm_modulate(): gx is written, or added to; gshift and gscale are added to. */
 struct smalti_layernorm_backward {
 	int64_t rows, dim;
 	float epsilon;
@@ -28,26 +28,26 @@ void smalti_layernorm_modulate_backward(const struct smalti_layernorm_backward *
 					const float *scale, const float *gy, float *gx, float *gshift,
 					float *gscale);
 
-/* y[dim] = Σ_rows x, or is added to. */
+/* Computes y[dim] = Σ_rows x, or adds it to y. */
 void smalti_column_sums(int64_t rows, int64_t dim, const float *x, bool add, float *y);
 
-/* y = x, rounded to `compute`. */
+/* Computes y = x, rounded to `compute`. */
 void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum smalti_dtype compute,
 		    float *y);
 
-/* y[rows, columns] = a·b (+ bias), or is added to. a is [rows, inner], and b [inner, columns]; one that is
- * turned lies in memory as its transpose. Sums are f32. */
+/* y[rows, columns] = a·b (+ bias), or y += that. a is [rows, inner], and b [inner, columns]; an operand that
+ * is turned lies in memory as its transpose. Sums are f32. */
 struct smalti_dense {
 	int64_t rows, inner, columns;
 	bool turned_a, turned_b, add;
 	enum smalti_dtype a_dtype, b_dtype; /* in memory */
 	enum smalti_dtype compute;          /* f32 operands are rounded to it; in f32, they all are f32 */
-	enum smalti_dtype result;           /* f32 alone is added to */
+	enum smalti_dtype result;           /* with `add` it must be f32 */
 	const float *bias;                  /* [columns]; NULL: none */
-	/* Elements from a row in memory to the next; 0: there is nothing between them. */
+	/* Elements from one row in memory to the next; 0: rows are contiguous. */
 	int64_t a_stride, b_stride, y_stride;
 };
-/* From a row in memory to the next. @{ */
+/* Return the elements from row to row in memory. @{ */
 static inline int64_t smalti_dense_a_row(const struct smalti_dense *d)
 {
 	return d->a_stride ? d->a_stride : d->turned_a ? d->rows : d->inner;
@@ -65,16 +65,17 @@ static inline int64_t smalti_dense_y_row(const struct smalti_dense *d)
 /* @} */
 int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b, void *y,
 		 struct smalti_error *error);
-/* What operands that are rounded to `compute` are multiplied as here: bf16 by instructions for it, or f32. */
+/* Returns the dtype of products whose operands are rounded to `compute`: bf16 with instructions for it, else
+ * f32. */
 enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute);
 
-/* The gradients of smalti_attention() of one block of queries and one of keys, whose dtype the operands of
- * all products are rounded to. q, k, v and y are of it; the others f32. */
+/* The gradients of smalti_attention() for one block of queries and one of keys. The operands of all products
+ * are rounded to `dtype`, which q, k, v and y have; the others are f32. */
 struct smalti_attention_backward {
 	int64_t queries, keys, heads, head_dim;
 	enum smalti_dtype dtype;
 	float scale;
-	bool add_queries, add_keys; /* gq; gk and gv are added to, not written */
+	bool add_queries, add_keys; /* gq; gk and gv: are added to, not written */
 };
 struct smalti_attention_values {
 	const void *q, *k, *v, *y; /* y: of all keys */

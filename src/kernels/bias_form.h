@@ -4,12 +4,11 @@
 #include "base/base.h"
 #include "base/dtype.h"
 
-/* The form of a linear layer's bias that devices have: `count` values in f32 and, where the layer's products
- * are of a dtype with 16 bits, the same values rounded to that dtype behind them: a product whose result has
- * that dtype adds no other. A bias without the second part, such as a parameter in training, is shorter. */
+/* The devices' form of a linear layer's bias: `count` values in f32 and, if the layer's products have a dtype
+ * of 16 bits, the values rounded to that dtype after them: a product whose result has that dtype adds no
+ * other. A bias without the second part, such as a parameter in training, is shorter. */
 
-/* Returns where the rounded values begin, in bytes: as far from the memory's beginning as products are quick
- * with. */
+/* Returns the byte where the rounded values begin, aligned so that products are fast. */
 static inline int64_t smalti_bias_rounded(int64_t count)
 {
 	enum { ALIGNMENT = 256 };

@@ -10,9 +10,9 @@
  *
  * Either side's vectors may be x; then the other's are y. Products are f32, sums of exponentials double. */
 
-/* Each row divided by its length; a row of zeros stays as it is. */
+/* Divides each row by its length; a row of zeros stays as it is. */
 void smalti_unit_rows(int64_t rows, int64_t dim, const float *x, float *y);
-/* gx from gy, in its place. */
+/* Replaces gy by gx. */
 void smalti_unit_rows_backward(int64_t rows, int64_t dim, const float *x, float *g);
 
 /* Rows first … first + rows − 1 of the batch. */
@@ -21,7 +21,7 @@ struct smalti_contrast {
 	float temperature;
 };
 
-/* x [rows, dim] and y [batch, dim] to lse [rows], log Σⱼ e^Sᵢⱼ. */
+/* Computes lse [rows], log Σⱼ e^Sᵢⱼ, of x [rows, dim] and y [batch, dim]. */
 int smalti_contrast_sums(const struct smalti_contrast *contrast, const float *x, const float *y, double *lse,
 			 struct smalti_error *error);
 
@@ -30,7 +30,7 @@ struct smalti_contrast_parts {
 	float loss, temperature;
 };
 
-/* The loss's gradient gx [rows, dim]; lse and y_lse [batch] are of all rows of both sides. */
+/* Computes the loss's gradient gx [rows, dim]; lse and y_lse [batch] are of all rows of both sides. */
 int smalti_contrast_gradient(const struct smalti_contrast *contrast, const float *x, const float *y,
 			     const double *lse, const double *y_lse, float *gx,
 			     struct smalti_contrast_parts *parts, struct smalti_error *error);

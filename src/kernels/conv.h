@@ -21,19 +21,20 @@ struct smalti_conv {
 	bool residual;
 };
 
-/* Bytes of the packed form of W [out, in, 3, 3]; -1 with an error. It depends on neither rows nor width. */
+/* Returns the bytes of the packed form of W [out, in, 3, 3]; -1 with an error. They depend on neither rows
+ * nor width. */
 int64_t smalti_conv_packed_bytes(int64_t in, int64_t out, int stride, enum smalti_dtype compute,
 				 struct smalti_error *error);
 
-/* Converts and packs a checkpoint tensor [out, in, 3, 3] of any dtype and alignment; refused where `packed`
- * has fewer bytes than the form needs. */
+/* Converts and packs a checkpoint tensor [out, in, 3, 3] of any dtype and alignment. Fails if `packed` has
+ * fewer bytes than the form needs. */
 int smalti_conv_pack(int64_t in, int64_t out, int stride, enum smalti_dtype compute, const void *weight,
 		     enum smalti_dtype dtype, struct smalti_packed packed, struct smalti_error *error);
 
-/* How many of conv->rows rows it is best to give at a time; of `conv`'s shape alone. */
+/* Returns how many of conv->rows rows are best computed at a time; it depends only on `conv`'s shape. */
 int64_t smalti_conv_slab(const struct smalti_conv *conv);
 
-/* Bytes of scratch that smalti_conv() takes on such rows, but for what the library asks for. */
+/* Returns the bytes of scratch that smalti_conv() takes for such rows, without the library's own. */
 int64_t smalti_conv_scratch(const struct smalti_conv *conv);
 
 int smalti_conv(const struct smalti_conv *conv, const void *x, const void *packed, const float *bias,

@@ -3,22 +3,22 @@
 
 #include "base/dtype.h"
 
-/* y = x / (1 + exp(-x)). */
+/* Computes y = x / (1 + exp(-x)). */
 void smalti_silu(int64_t count, const float *x, enum smalti_dtype dtype, void *y);
-/* y = x·Φ(x), in the form with tanh (docs/reference.md 3.6). */
+/* Computes y = x·Φ(x), in the form with tanh (docs/reference.md 3.6). */
 void smalti_gelu(int64_t count, const float *x, enum smalti_dtype dtype, void *y);
 
-/* y = x in another dtype (nearest even); the fast forms of smalti_widen and smalti_narrow. */
+/* Converts x to another dtype (nearest even); faster than smalti_widen() and smalti_narrow(). */
 void smalti_convert(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype to, void *y);
 
-/* y[i] = x[i] + z[i]; y may be x or z. */
+/* Computes y[i] = x[i] + z[i]; y may be x or z. */
 void smalti_add(int64_t count, const float *x, const float *z, float *y);
 
-/* Nearest ×2 of one row of pixels: y [2·width, channels] from x [width, channels]. */
+/* Upsamples one row of pixels, nearest ×2: y [2·width, channels] from x [width, channels]. */
 void smalti_upsample_row(int64_t width, int64_t channels, enum smalti_dtype dtype, const void *x, void *y);
 
-/* Pixels of [-1, 1], f32 [count] to u8: round_half_even(clamp(x·0.5 + 0.5, 0, 1)·255)
+/* Converts pixels of [-1, 1], f32 [count], to u8: round_half_even(clamp(x·0.5 + 0.5, 0, 1)·255)
  * (docs/reference.md 5.4). */
 void smalti_to_u8(int64_t count, const float *x, uint8_t *y);
-/* The same with 65535 levels. */
+/* Converts them to 65535 levels. */
 void smalti_to_u16(int64_t count, const float *x, uint16_t *y);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What becomes of z = x·Wᵀ + bias (matmul.h). Included by device kernels, too. */
+/* The use of z = x·Wᵀ + bias (matmul.h). Device kernels include it, too. */
 enum smalti_epilogue {
 	SMALTI_EPILOGUE_NONE,     /* y = z */
 	SMALTI_EPILOGUE_GELU,     /* y = gelu_tanh(z)              docs/reference.md 3.6, 2.2 */

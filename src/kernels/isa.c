@@ -12,7 +12,7 @@ static const char *const names[SMALTI_ISAS] = {"generic", "avx2", "avx512", "avx
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static enum smalti_isa chosen;
-static const char *unknown; /* the value of SMALTI_MAX_ISA that names nothing */
+static const char *unknown; /* an invalid value of SMALTI_MAX_ISA */
 static bool library_refused;
 static char features[256];
 
@@ -22,7 +22,7 @@ const char *smalti_isa_name(enum smalti_isa isa)
 }
 
 #if defined(__x86_64__)
-/* The kernel gives AMX's tiles to processes that ask; threads made later have them too. */
+/* Asks the kernel for AMX's tiles for this process; threads made later have them too. */
 static bool obtain_amx(void)
 {
 	enum { REQUEST = 0x1023, TILE_DATA = 18, TILE_STATE = 3 << 17, BF16 = 1 << 22, TILES = 1 << 24 };
@@ -34,7 +34,7 @@ static bool obtain_amx(void)
 }
 #endif
 
-/* Includes what the operating system saves of the registers. */
+/* Returns the best set that CPU and operating system support. */
 static enum smalti_isa best_here(enum smalti_isa limit)
 {
 #if defined(__x86_64__)
@@ -103,11 +103,11 @@ static void choose(void)
 	    [SMALTI_ISA_AVX2] = dnnl_cpu_isa_avx2,
 	    [SMALTI_ISA_AVX512] = dnnl_cpu_isa_avx512_core,
 	    [SMALTI_ISA_AVX512_BF16] = dnnl_cpu_isa_avx512_core_bf16,
-	    [SMALTI_ISA_AMX] = (dnnl_cpu_isa_t)0, /* every one: dnnl_cpu_isa_all in oneDNN 2, _default in 3 */
+	    [SMALTI_ISA_AMX] = (dnnl_cpu_isa_t)0, /* all sets: dnnl_cpu_isa_all in oneDNN 2, _default in 3 */
 	};
 	enum smalti_isa limit = allowed(), best = best_here(limit);
 	chosen = limit < best ? limit : best;
-	/* Where nothing is to be limited, too: what DNNL_MAX_CPU_ISA and its like say is overruled. */
+	/* Called also without a limit: it overrules DNNL_MAX_CPU_ISA and similar variables. */
 	const bool refused = dnnl_set_max_cpu_isa(library_limits[limit]) != dnnl_success;
 	library_refused = refused && limit < SMALTI_ISA_AMX;
 	(void)dnnl_set_cpu_isa_hints(dnnl_cpu_isa_no_hints);

@@ -14,24 +14,24 @@ struct smalti_patches {
 	bool channels_last;  /* columns run over (row, column, channel) */
 };
 
-/* tokens [rows, channels·patch²] = planes·scale. */
+/* Computes tokens [rows, channels·patch²] = planes·scale. */
 void smalti_patchify(const struct smalti_patches *patches, float scale, const float *planes, float *tokens);
-/* The reverse; writes only the pixels of these tokens. */
+/* Computes planes = tokens·scale; writes only the pixels of these tokens. */
 void smalti_unpatchify(const struct smalti_patches *patches, float scale, const float *tokens, float *planes);
 
-/* From the DiT's output order (row, column, channel of out_channels) to the token order above, keeping
- * the first `channels` channels (docs/reference.md 3.7): y [rows, channels·patch²]. */
+/* Reorders the DiT's output (row, column, channel of out_channels) to the token order above, and keeps the
+ * first `channels` channels (docs/reference.md 3.7): y [rows, channels·patch²]. */
 void smalti_reorder_output(const struct smalti_patches *patches, int64_t out_channels, const float *v,
 			   float *y);
 
-/* Rows first_row … of planes, times scale, to channels last: y [rows·width, channels]. */
+/* Computes rows first_row … of planes, times scale, channels last: y [rows·width, channels]. */
 void smalti_planes_to_pixels(int64_t channels, int64_t height, int64_t width, int64_t first_row, int64_t rows,
 			     float scale, const float *planes, float *y);
 
-/* Rows first_row … of planes [2·channels, height, width], from x [rows·width, 2·channels]: means μ and
- * logarithms of variances v become μ and exp(clamp(v, −30, 20) / 2) (docs/reference.md 5.2). */
+/* Computes rows first_row … of planes [2·channels, height, width] from x [rows·width, 2·channels]: means μ
+ * and logarithms of variances v become μ and exp(clamp(v, −30, 20) / 2) (docs/reference.md 5.2). */
 void smalti_posterior_to_planes(int64_t channels, int64_t height, int64_t width, int64_t first_row,
 				int64_t rows, const float *x, float *planes);
 
-/* Bytes to [-1, 1]: y = x / 127.5 − 1. */
+/* Converts bytes to [-1, 1]: y = x / 127.5 − 1. */
 void smalti_from_u8(int64_t count, const unsigned char *x, float *y);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How many tiles of one kind a task takes at most. Included by device kernels, too. */
+/* The most tiles of one kind that a task takes. Device kernels include it, too. */
 enum { SMALTI_MANY = 16 };

@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 
-/* Memory that was reserved for the packed form of a weight. */
+/* Memory that is reserved for the packed form of a weight. */
 struct smalti_packed {
 	void *data;
 	int64_t bytes;

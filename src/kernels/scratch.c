@@ -62,7 +62,7 @@ void *smalti_scratch(enum smalti_scratch_use use, int64_t bytes, struct smalti_e
 		return NULL;
 	if (scratch->block[use].memory && scratch->block[use].bytes >= bytes)
 		return scratch->block[use].memory;
-	/* Freed first: the contents need not survive, and both at once might not fit. */
+	/* Freed first: the contents are not needed, and both might not fit. */
 	release_block(scratch, use);
 	void *memory = smalti_aligned_alloc(bytes, 1, error);
 	if (!memory)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Plain data that are tasks' arguments: device kernels include this, too. Who includes it has int64_t. */
+/* Plain data that are tasks' arguments. Device kernels include it, too; the including file defines
+ * int64_t. */
 
 struct smalti_adamw {
 	double lr, betas[2], epsilon, weight_decay;
@@ -9,7 +10,7 @@ struct smalti_adamw {
 	int64_t step; /* from 1 on */
 };
 
-/* What an update of its computes with. */
+/* The factors of one update. */
 struct smalti_adamw_factors {
 	float gradient, decay, rate, root, epsilon;
 	float new_mean, old_square, new_square; /* 1 − β₁, β₂, 1 − β₂ */
@@ -22,9 +23,9 @@ struct smalti_came {
 
 enum { SMALTI_CAME_PARTS = 3 };
 
-/* One parameter, or several of the same shape that are stacked along their rows. `factored`: each is `batch`
- * matrices [rows, columns], whose second moments are kept as means over rows and columns; batch is 1 where
- * there are several parts. Else these are kept of every element. */
+/* One parameter, or several of equal shape that are stacked along their rows. `factored`: each is `batch`
+ * matrices [rows, columns], whose second moments are kept as means over rows and columns; batch is 1 with
+ * several parts. Otherwise second moments are kept for every element. */
 struct smalti_came_shape {
 	int parts;
 	bool factored;

@@ -53,8 +53,8 @@ static void limits_of_directory(struct smalti_cgroup *limits, const char *direct
 		least_cpus(limits, quota, period);
 }
 
-/* A group has its parents' limits as well. Inside a container the path may be that of the machine, of which
- * only the last directory is there to see: as the mounted one. */
+/* Adds the limits of a group and of its parents. In a container the path may be the machine's: only the group
+ * itself is visible then, as the mounted directory. */
 static void limits_of_group(struct smalti_cgroup *limits, const char *root, const char *mount,
 			    const char *group)
 {
@@ -74,7 +74,7 @@ static void limits_of_group(struct smalti_cgroup *limits, const char *root, cons
 
 struct smalti_cgroup smalti_cgroup_read(const char *root)
 {
-	/* What stands between the colons of /proc/self/cgroup, and where that is mounted. */
+	/* The controllers between the colons of /proc/self/cgroup, and where they are mounted. */
 	static const struct {
 		const char *controllers, *mount;
 	} hierarchies[] = {

@@ -28,7 +28,7 @@ static int64_t bytes_of(const struct smalti_tile *tile)
 	return smalti_pool_block_bytes(tile->rows * tile->row_bytes);
 }
 
-/* Takes nothing that a turn's tasks release to be gone before it is over: they run in any order. */
+/* Counts what a turn's tasks release until the turn is over: they run in any order. */
 static void raise_most(struct smalti_counting *counting)
 {
 	counting->most = smalti_max(counting->most, counting->at_turn + counting->since_turn);
@@ -36,7 +36,7 @@ static void raise_most(struct smalti_counting *counting)
 
 void smalti_counting_turns(struct smalti_counting *counting, const struct smalti_tile *turn)
 {
-	if (counting->turn == turn->number) { /* what came before has ended, if it waited for the same */
+	if (counting->turn == turn->number) { /* the tasks before have ended, if they waited for this tile */
 		counting->at_turn = counting->alive;
 		counting->since_turn = 0;
 	}
@@ -159,8 +159,8 @@ static void count(struct smalti_counted *at, double flops, bool foreign, int64_t
 	at->layer = layer;
 }
 
-/* Returns where a task runs that belongs to a place. What no device can run, and what has no place among
- * ranks, runs at the first one. */
+/* Returns the place where a task runs that belongs to `owner`. The first place runs what no device can, and
+ * what has no place among ranks. */
 static int place_of(const struct smalti_counting *counting, const struct smalti_op *op, int owner)
 {
 	if (counting->devices && !smalti_op_device(op))
@@ -170,7 +170,7 @@ static int place_of(const struct smalti_counting *counting, const struct smalti_
 	return owner % counting->places;
 }
 
-/* Tells whether a task only has a weight made, which its first reader would do as well. */
+/* Tells whether a task only makes a weight's form, as its first reader would. */
 static bool makes_a_weight(const struct smalti_op *op, struct smalti_tile *const *tiles, int owner)
 {
 	return owner == SMALTI_ANYWHERE && op->buffer_kinds == 1 && tiles[0] && tiles[0]->formed;

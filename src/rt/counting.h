@@ -4,35 +4,35 @@
 #include "rt/op.h"
 #include "rt/tile.h"
 
-/* What a graph takes, counted as it is inserted into a session that runs nothing. Its tiles have no memory,
- * its places no workers. A graph inserts the same tasks into it as into any other, so what is counted is what
- * a run does. */
+/* The cost of a graph, counted as it is inserted into a session that runs nothing. Its tiles have no memory,
+ * its places no workers. A graph inserts the same tasks as into any session, so the counts are those of a
+ * run. */
 
-/* Whose tiles a place holds: those that it has made, and copies of others'. */
+/* The tiles of a place: those that it has made, and copies of others'. */
 enum smalti_counted_tiles { SMALTI_COUNTED_OWN, SMALTI_COUNTED_FOREIGN, SMALTI_COUNTED_TILES };
 
-/* What is counted at one place (rt/places.h), or of all tasks wherever they run. */
+/* The counts of one place (rt/places.h), or of all tasks wherever they run. */
 struct smalti_counted {
 	double flops, operations;   /* by the rows of codelets.def */
-	double foreign_attention;   /* the flops of those that go on with keys that were made elsewhere */
+	double foreign_attention;   /* the flops of tasks that continue attention with keys made elsewhere */
 	double blocks;              /* layers in which it computes something, of each branch */
 	double moves[SMALTI_MOVES]; /* bytes that come to it: rt/moves.h */
 	double weights;             /* bytes in the form that the place has */
-	/* Bytes of tiles: now; when the layer began; made or come since then; and the most that there can be
-	 * at a time, if the tasks of a layer run in any order. @{ */
+	/* Bytes of tiles: now; when the layer began; made or received since then; and the most at a time, if
+	 * the tasks of a layer run in any order. @{ */
 	double held[SMALTI_COUNTED_TILES], at_layer[SMALTI_COUNTED_TILES], since_layer[SMALTI_COUNTED_TILES],
 	    most[SMALTI_COUNTED_TILES];
 	/* @} */
-	int64_t layer, memory_layer; /* that were counted last: of blocks, and of bytes */
+	int64_t layer, memory_layer; /* counted last: for blocks, and for bytes */
 };
 
 struct smalti_counting {
 	int places;
-	bool devices; /* the places from 1 on; else all are main memories */
+	bool devices; /* whether the places from 1 on are devices; else all are main memories */
 	/* Bytes of all tiles, whatever order tasks run in: now, when the last turn began, made since then,
 	 * and the most. A turn's tasks wait for those of the turn before (smalti_task_group_behind()). @{ */
 	int64_t alive, at_turn, since_turn, most;
-	int64_t turn; /* the tile that they wait for, by its number */
+	int64_t turn; /* the number of the tile that they wait for */
 	int64_t marked;
 	/* @} */
 	int64_t layer; /* counts how often smalti_task_group_at() named one */
@@ -42,15 +42,14 @@ struct smalti_counting {
 struct smalti_session;
 struct smalti_task_group;
 
-/* Opens a session that counts, beside others; smalti_session_close() closes it. Its places are main memory
- * and, with `devices`, the memories of devices, else ranks. */
+/* Opens a session that counts, beside other sessions; smalti_session_close() closes it. Its places are main
+ * memory and devices' memories with `devices`, else ranks. */
 struct smalti_session *smalti_session_open_counting(int places, bool devices, struct smalti_error *error);
 
-/* Leaves the tiles that are there already out of what `most` says from here on, and their bytes in `marked`.
- */
+/* Excludes the tiles that exist already from `most`, and stores their bytes in `marked`. */
 void smalti_counting_mark(struct smalti_counting *counting);
 
-/* The rest is called by src/rt alone. */
+/* Only src/rt calls what follows. */
 struct smalti_counting *smalti_counting_new(int places, bool devices, struct smalti_error *error);
 enum smalti_device_kind smalti_counting_kind(const struct smalti_counting *counting, int place);
 void smalti_counting_insert(struct smalti_task_group *task_group, const struct smalti_op *op,

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <xxhash.h>
 
-/* src/kernels/device/cuda.fatbin, as the build made it of program.cl. */
+/* src/kernels/device/cuda.fatbin, which the build made of program.cl. */
 __asm__(".pushsection .rodata\n"
 	".balign 16\n"
 	".local smalti_cuda_program\n"
@@ -16,7 +16,7 @@ __asm__(".pushsection .rodata\n"
 	".popsection\n");
 extern const char smalti_cuda_program[] __attribute__((visibility("hidden")));
 
-/* The compute capability that the kernels are compiled for at least. */
+/* The least compute capability that the kernels are compiled for. */
 enum { LEAST_CAPABILITY = 8 };
 
 static int64_t available(void)
@@ -56,7 +56,7 @@ void *smalti_cuda_workspace(struct smalti_cuda_device *cuda, struct smalti_error
 	return workspace->memory;
 }
 
-/* What fails is told once: CUDA would hand it to whoever asks next. */
+/* Fails with CUDA's error, and clears it: CUDA would report it to the next caller. */
 static int fail(cudaError_t status, struct smalti_error *error, const char *what)
 {
 	cudaGetLastError();
@@ -64,7 +64,7 @@ static int fail(cudaError_t status, struct smalti_error *error, const char *what
 			   "%s: CUDA says '%s' (%d)", what, cudaGetErrorString(status), (int)status);
 }
 
-/* Asks CUDA by name once for each kernel. */
+/* Finds a kernel; asks CUDA for each name once. */
 static cudaError_t find_kernel(struct smalti_cuda_device *cuda, const char *name, cudaKernel_t *kernel)
 {
 	struct smalti_cuda_kernel *known = &cuda->known[XXH32(name, strlen(name), 0) % SMALTI_CUDA_KERNELS];
@@ -89,7 +89,7 @@ static int launch_kernel(struct smalti_device *device, const struct smalti_launc
 	void *addresses[SMALTI_MAX_BUFFERS], *parameters[SMALTI_MAX_BUFFERS + 1];
 	char what[128];
 	cudaKernel_t kernel = NULL;
-	(void)argument_bytes; /* the compiled kernel knows */
+	(void)argument_bytes; /* the compiled kernel knows its size */
 	for (int i = 0; i < count; i++) {
 		addresses[i] = buffers[i] ? buffers[i]->memory : NULL;
 		parameters[i] = &addresses[i];
@@ -127,7 +127,7 @@ static void *allocate(struct smalti_device *device, int64_t bytes, struct smalti
 	return NULL;
 }
 
-/* Has the calling thread use another device; returns which it used before. */
+/* Makes another device the calling thread's; returns the one before. */
 static int change_device(int number)
 {
 	int before = 0;
@@ -139,7 +139,7 @@ static int change_device(int number)
 static void release(struct smalti_device *device, void *memory)
 {
 	const struct smalti_cuda_device *cuda = (const struct smalti_cuda_device *)device;
-	const int before = change_device(cuda->number); /* when a session closes */
+	const int before = change_device(cuda->number); /* for closing a session, on another thread */
 	cudaFreeAsync(memory, cuda->stream);
 	cudaSetDevice(before);
 }
@@ -184,7 +184,8 @@ static int check_capability(int number, struct smalti_error *error)
 	    number, major, minor, LEAST_CAPABILITY);
 }
 
-/* A multiprocessor's 128 units multiply and add; its tensor cores do more. */
+/* Estimates f32 operations a second: a multiprocessor's 128 units do a multiply-add per cycle; tensor cores
+ * do more. */
 static double speed_of(int number)
 {
 	int units = 0, kilohertz = 0;

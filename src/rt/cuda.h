@@ -5,18 +5,18 @@
 
 #include <cublasLt.h>
 
-/* A kernel that was looked for; a place for each hash of a name. */
+/* A kernel that was looked up, in the slot of its name's hash. */
 enum { SMALTI_CUDA_KERNELS = 512 };
 struct smalti_cuda_kernel {
 	const char *name; /* a constant of the program */
 	cudaKernel_t kernel;
 };
 
-/* CUDA's form of a device, for cuda*.c. */
+/* CUDA's form of a device; cuda*.c use it. */
 struct smalti_cuda_device {
 	struct smalti_device device;
 	int number;
-	cudaStream_t stream; /* the worker's, when it has had its first task */
+	cudaStream_t stream; /* the worker's; set by its first task */
 	cudaLibrary_t kernels;
 	struct smalti_cuda_kernel known[SMALTI_CUDA_KERNELS];
 	cublasLtHandle_t cublas;
@@ -24,20 +24,19 @@ struct smalti_cuda_device {
 	struct smalti_cuda_product *products;                       /* cuda_products.c */
 	struct smalti_cuda_graphs *graphs;                          /* cuda_graphs.c */
 	struct smalti_cuda_attention *attention; /* cuda_attention.c; NULL: the device has no such kernels */
-	struct smalti_cuda_records *records;     /* cuda_repeat.c; NULL: there was nothing to repeat yet */
-	struct smalti_nvml *nvml;                /* NULL: there is none */
+	struct smalti_cuda_records *records;     /* cuda_repeat.c; NULL: nothing was repeated yet */
+	struct smalti_nvml *nvml;                /* NULL: there is no NVML */
 };
 
-/* What the worker's commands go to, in order. For the worker's thread. */
+/* Returns the stream of the worker's commands, for its thread. */
 cudaStream_t smalti_cuda_stream(struct smalti_cuda_device *cuda);
 
-/* What one command of it computes in, NULL with an error; of so many bytes: fewer where memory is small. @{
- */
+/* Return a command's workspace, NULL with an error, and its bytes, which are fewer on small devices. @{ */
 void *smalti_cuda_workspace(struct smalti_cuda_device *cuda, struct smalti_error *error);
 int64_t smalti_cuda_workspace_bytes(const struct smalti_cuda_device *cuda);
 /* @} */
 
-/* By cuBLASLt. 0, or -1 with an error. @{ */
+/* Compute products by cuBLASLt. 0, or -1 with an error. @{ */
 int smalti_cuda_products_open(struct smalti_cuda_device *cuda, struct smalti_error *error);
 void smalti_cuda_products_close(struct smalti_cuda_device *cuda);
 bool smalti_cuda_makes(const struct smalti_device_product *product);
@@ -46,15 +45,14 @@ int smalti_cuda_product(struct smalti_device *device, const struct smalti_device
 			const struct smalti_device_memory *y, struct smalti_error *error);
 /* @} */
 
-/* By CUDA graphs, which are made when work with a key comes for the second time; see rt/device.h. @{ */
+/* Repeat work by CUDA graphs, which are made when a key comes for the second time; see rt/device.h. @{ */
 int smalti_cuda_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 		       struct smalti_error *error);
 void smalti_cuda_follow(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES]);
 void smalti_cuda_repeat_close(struct smalti_cuda_device *cuda);
 /* @} */
 
-/* By kernels for compute capability 9.0; see rt/device.h. Opened where the device has that, or not at all. @{
- */
+/* Attend by kernels for compute capability 9.0; see rt/device.h. Other devices are left unopened. @{ */
 void smalti_cuda_attention_open(struct smalti_cuda_device *cuda);
 void smalti_cuda_attention_close(struct smalti_cuda_device *cuda);
 bool smalti_cuda_attends_tile(struct smalti_device *device, const struct smalti_device_attend_tile *a);
@@ -62,7 +60,7 @@ int smalti_cuda_attend_tile(struct smalti_device *device, const struct smalti_de
 			    struct smalti_error *error);
 /* @} */
 
-/* By cuDNN, where it is; see rt/device.h. @{ */
+/* Convolve and attend by cuDNN, if it is there; see rt/device.h. @{ */
 void smalti_cuda_graphs_open(struct smalti_cuda_device *cuda);
 void smalti_cuda_graphs_close(struct smalti_cuda_device *cuda);
 bool smalti_cuda_has_convolution(struct smalti_device *device, const struct smalti_device_convolution *c);

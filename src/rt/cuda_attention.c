@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <math.h>
 
-/* src/kernels/device/hopper.fatbin, as the build made it of hopper.cl. */
+/* src/kernels/device/hopper.fatbin, which the build made of hopper.cl. */
 __asm__(".pushsection .rodata\n"
 	".balign 16\n"
 	".local smalti_hopper_program\n"
@@ -17,7 +17,7 @@ __asm__(".pushsection .rodata\n"
 	".popsection\n");
 extern const char smalti_hopper_program[] __attribute__((visibility("hidden")));
 
-/* cuTensorMapEncodeTiled() of the driver, as of CUDA 12.0. */
+/* The driver's cuTensorMapEncodeTiled(), as of CUDA 12.0. */
 typedef CUresult encode_function(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
 				 const cuuint64_t *extents, const cuuint64_t *strides, const cuuint32_t *box,
 				 const cuuint32_t *steps, CUtensorMapInterleave interleave,
@@ -25,7 +25,7 @@ typedef CUresult encode_function(CUtensorMap *map, CUtensorMapDataType type, cuu
 				 CUtensorMapFloatOOBfill fill);
 enum { ENCODES_SINCE = 12000 };
 
-/* Kernels for heads of one size, whose groups have so many teams (attention_hopper.cl). */
+/* Kernels for heads of one size; a group has `teams` teams (attention_hopper.cl). */
 static const struct form {
 	int64_t head_dim;
 	int teams;
@@ -47,10 +47,10 @@ struct smalti_cuda_attention {
 	cudaLibrary_t library;
 	encode_function *encode;
 	cudaKernel_t kernels[FORMS][SMALTI_BF16 + 1];
-	int units; /* multiprocessors, one at least: one has one group */
+	int units; /* multiprocessors, at least 1: each has one group */
 };
 
-/* Finds the kernels and allows each its local memory. */
+/* Finds the kernels and allows each its shared memory. */
 static bool find_kernels(struct smalti_cuda_attention *attention, int number)
 {
 	static const enum smalti_dtype dtypes[] = {SMALTI_F16, SMALTI_BF16};
@@ -77,7 +77,7 @@ static bool find_encoder(struct smalti_cuda_attention *attention)
 	return encode;
 }
 
-/* Where anything is missing the device goes without: what these kernels compute others compute as well. */
+/* Opens the kernels. Where anything is missing, the device has none, and other kernels compute attention. */
 void smalti_cuda_attention_open(struct smalti_cuda_device *cuda)
 {
 	int major = 0, minor = 0;
@@ -106,7 +106,7 @@ void smalti_cuda_attention_close(struct smalti_cuda_device *cuda)
 	cuda->attention = NULL;
 }
 
-/* A matrix [tokens, heads, head_dim], of whose rows one is `stride` elements behind the one before. */
+/* A matrix [tokens, heads, head_dim] whose rows are `stride` elements apart. */
 struct matrix {
 	const struct smalti_device_memory *memory;
 	int64_t first, stride, tokens;
@@ -117,7 +117,7 @@ static char *address_of(const struct matrix *m)
 	return (char *)m->memory->memory + 2 * m->first;
 }
 
-/* Tells whether the engine that copies boxes takes it, and the kernel writes it. */
+/* Tells whether the tensor memory accelerator can copy the matrix, and the kernel can write it. */
 static bool is_aligned(const struct matrix *m)
 {
 	return m->memory && m->memory->memory && (uintptr_t)address_of(m) % 16 == 0 && m->stride % 8 == 0;
@@ -144,15 +144,15 @@ static int64_t shares_of(const struct smalti_device_attend_tile *a, const struct
 	       a->heads;
 }
 
-/* Returns how long the multiprocessors take with the shares, as so many of two teams: one of three teams
- * takes 1.22 times as long (on an H200, heads of 72). */
+/* Returns the time of the shares, in units of one share of two teams. A share of three teams takes 1.22 units
+ * (on an H200, heads of 72). */
 static double time_of(const struct smalti_device_attend_tile *a, const struct form *form, int units)
 {
 	const int64_t rounds = (shares_of(a, form) + units - 1) / units;
 	return (double)rounds * (form->teams == 3 ? 1.22 : 1);
 }
 
-/* Returns the quickest form for such heads; NULL: there is none. */
+/* Returns the fastest form for such heads; NULL: there is none. */
 static const struct form *form_of(const struct smalti_device_attend_tile *a, int units)
 {
 	const struct form *best = NULL;
@@ -178,7 +178,7 @@ bool smalti_cuda_attends_tile(struct smalti_device *device, const struct smalti_
 	       is_aligned(&v) && (!a->last || is_aligned(&y));
 }
 
-/* Describes the matrix in boxes of so many columns. */
+/* Describes the matrix in boxes of `rows` × `columns`. */
 static CUresult encode(const struct smalti_cuda_attention *attention,
 		       const struct smalti_device_attend_tile *a, const struct matrix *m, int rows,
 		       int columns, CUtensorMap *map)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a plan of cuDNN computes what it should: a few results beside those of the host, in double. */
+/* Tells whether a plan of cuDNN computes correctly: compares a few results with those of the host, in
+ * double. */
 #include "rt/cuda_graphs.h"
 
 #include "base/dtype.h"
@@ -7,13 +8,13 @@
 #include <math.h>
 
 enum {
-	PATTERN = 65521, /* numbers that all tensors repeat, each from a place of its own on; a prime */
+	PATTERN = 65521, /* numbers that all tensors repeat, each from its own start; a prime */
 	APART = 7919,
 	ALIGNED = 256,
 	SAMPLES = 6,
 };
 
-/* A tensor and how many elements it has. */
+/* A tensor and its number of elements. */
 struct part {
 	enum smalti_cudnn_tensor number;
 	int64_t count;
@@ -22,10 +23,10 @@ struct part {
 struct trial {
 	const struct smalti_cuda_shape *shape;
 	enum smalti_dtype dtype;
-	float scale; /* of attention */
+	float scale; /* attention's */
 	struct part parts[SMALTI_CUDNN_TENSORS];
 	struct smalti_cudnn_tensors tensors;
-	float *numbers; /* the pattern, as the dtype has it */
+	float *numbers; /* the pattern in the dtype */
 };
 
 /* Lists the tensors in memory, the results first; returns how many. */
@@ -35,7 +36,7 @@ static int list_parts(const struct smalti_cuda_shape *s, struct part *parts)
 		      results = s->stride ? s->rows / s->stride * (s->width / s->stride) * s->out : 0;
 	const struct part attention[] = {{SMALTI_CUDNN_Y, s->queries * row},
 					 {SMALTI_CUDNN_Q, s->queries * row},
-					 {SMALTI_CUDNN_K, 2 * s->keys * row}, /* V is in it */
+					 {SMALTI_CUDNN_K, 2 * s->keys * row}, /* V is in the same memory */
 					 {SMALTI_CUDNN_BIAS, s->heads * s->queries * s->keys}},
 			  convolution[] = {{SMALTI_CUDNN_Y, results},
 					   {SMALTI_CUDNN_X, rows * s->width * s->in},
@@ -45,7 +46,7 @@ static int list_parts(const struct smalti_cuda_shape *s, struct part *parts)
 	return count;
 }
 
-/* Returns the number at a place of a tensor. */
+/* Returns the number at `place` in a tensor. */
 static double at(const struct trial *trial, enum smalti_cudnn_tensor tensor, int64_t place)
 {
 	return (double)trial->numbers[(place + (int64_t)tensor * APART) % PATTERN];
@@ -94,8 +95,8 @@ static void convolve(const struct trial *t, int64_t row, int64_t column, int64_t
 	}
 }
 
-/* Computes the sample of a number, at borders and between them; returns where in the results it begins, and
- * in *count how long it is. */
+/* Computes a sample of the results, at borders and between them. Returns where in the results it begins; its
+ * length is in *count. */
 static int64_t compute(const struct trial *t, int sample, int64_t *count, double *y)
 {
 	const struct smalti_cuda_shape *s = t->shape;
@@ -115,7 +116,7 @@ static int64_t compute(const struct trial *t, int sample, int64_t *count, double
 	return (row * width + column) * s->out + channel;
 }
 
-/* Repeats the numbers in a tensor on the device: what is there is copied behind itself. */
+/* Repeats the numbers in a tensor on the device: copies what is there behind itself. */
 static bool fill(const struct trial *trial, const struct part *part, char *to, cudaStream_t stream)
 {
 	const int64_t element = smalti_dtype_bytes(trial->dtype);
@@ -132,10 +133,10 @@ static bool fill(const struct trial *trial, const struct part *part, char *to, c
 		status = cudaMemcpyAsync(to + done * element, to, (size_t)(more * element),
 					 cudaMemcpyDeviceToDevice, stream);
 	}
-	return !status && !cudaStreamSynchronize(stream); /* before `twice` goes */
+	return !status && !cudaStreamSynchronize(stream); /* `twice` is freed next */
 }
 
-/* Lays the tensors out in memory that there is not yet; returns its bytes. */
+/* Lays the tensors out before their memory is allocated; returns its bytes. */
 static int64_t lay_out(struct trial *trial)
 {
 	int64_t bytes = 0;
@@ -173,7 +174,8 @@ static bool prepare(struct trial *trial, char *memory, cudaStream_t stream)
 	return true;
 }
 
-/* Raises *difference and *largest to those of a sample: of its results from what is expected, and of that. */
+/* Raises *difference to the largest deviation of a sample's results, and *largest to the largest expected
+ * value. */
 static bool compare(const struct trial *trial, int sample, cudaStream_t stream, double *difference,
 		    double *largest)
 {
@@ -206,7 +208,7 @@ static bool is_near(const struct trial *trial, cudaStream_t stream)
 	return difference <= tolerances[trial->dtype] * largest;
 }
 
-/* Makes the numbers, from -1 to 1, always the same. */
+/* Makes the numbers, from -1 to 1, always the same ones. */
 static bool make_numbers(struct trial *trial)
 {
 	uint64_t state = 1;
@@ -242,7 +244,7 @@ bool smalti_cuda_graph_is_right(struct smalti_cuda_device *cuda, cudnnHandle_t c
 			      .scale = shape->queries ? 4 / sqrtf((float)shape->head_dim) : 0};
 	const bool right = make_numbers(&trial) && run(cuda, cudnn, plan, &trial);
 	if (!right)
-		cudaGetLastError(); /* or CUDA hands it to whoever asks next */
+		cudaGetLastError(); /* CUDA would report the error to the next caller */
 	free(trial.numbers);
 	return right;
 }

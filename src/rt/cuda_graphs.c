@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions and attention, by cuDNN: the plan that is chosen for a shape is kept for the next like it. */
+/* Convolutions and attention, by cuDNN. The plan chosen for a shape is kept for later ones. */
 #include "rt/cuda_graphs.h"
 
 #include "base/dtype.h"
@@ -7,8 +7,8 @@
 #include <xxhash.h>
 
 enum {
-	KEPT = 256, /* shapes, a place for each hash */
-	/* Each length of keys is compiled for: captions that are attended to have many, and are short. */
+	KEPT = 256, /* shapes, one for each hash */
+	/* cuDNN compiles for each length of keys: captions have many lengths, and are short. */
 	LEAST_KEYS = 512,
 };
 
@@ -20,11 +20,11 @@ struct smalti_cuda_graph {
 };
 
 struct smalti_cuda_graphs {
-	cudnnHandle_t cudnn; /* NULL: it computes nothing */
+	cudnnHandle_t cudnn; /* NULL: cuDNN is not used */
 	struct smalti_cuda_graph kept[KEPT];
 };
 
-/* Returns whether cuDNN computes the shape by a configuration, and rightly: then its plan is kept. */
+/* Tells whether cuDNN computes the shape correctly by a configuration; keeps its plan then. */
 static bool takes(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g,
 		  cudnnBackendDescriptor_t configuration)
 {
@@ -39,8 +39,8 @@ static bool takes(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g,
 	return false;
 }
 
-/* Takes the first configuration that it can, as cuDNN's heuristics order them. What is quickest is not
- * measured: devices of one kind have to choose the same, so that their results are. */
+/* Chooses the first configuration that works, in the order of cuDNN's heuristics. It measures no times:
+ * devices of one kind must choose equally, so that their results are equal. */
 static void choose(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g)
 {
 	const struct smalti_cudnn_wish wish = {.exact = g->shape.dtype == SMALTI_F32 && !cuda->device.tf32,
@@ -60,7 +60,7 @@ static void forget(struct smalti_cuda_graph *g)
 	*g = (struct smalti_cuda_graph){.tried = false};
 }
 
-/* What cuDNN refuses other kernels compute. */
+/* Asks cuDNN for a plan. Other kernels do what it refuses. */
 static void ask(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g,
 		const struct smalti_cuda_shape *s)
 {
@@ -78,7 +78,7 @@ static void ask(struct smalti_cuda_device *cuda, struct smalti_cuda_graph *g,
 		choose(cuda, g);
 }
 
-/* NULL: there is none, or, while commands are recorded, none that was tried. */
+/* Returns a plan. NULL: there is none, or it is untried while commands are recorded. */
 static cudnnBackendDescriptor_t find(struct smalti_cuda_device *cuda, const struct smalti_cuda_shape *shape)
 {
 	if (!cuda->graphs || !cuda->graphs->cudnn)
@@ -91,7 +91,7 @@ static cudnnBackendDescriptor_t find(struct smalti_cuda_device *cuda, const stru
 	}
 	if (!known) {
 		if (place->plan)
-			cuda->device.releases++; /* commands that are recorded may be the plan's */
+			cuda->device.releases++; /* recorded commands may use this plan */
 		forget(place);
 		ask(cuda, place, shape);
 	}

@@ -4,7 +4,7 @@
 #include "rt/cuda.h"
 #include "rt/cudnn_plan.h"
 
-/* What cuda_graphs.c and cuda_graph_check.c share. */
+/* Shared by cuda_graphs.c and cuda_graph_check.c. */
 
 /* Describes a convolution or, with queries, attention. */
 struct smalti_cuda_shape {
@@ -14,8 +14,7 @@ struct smalti_cuda_shape {
 };
 enum { SMALTI_CUDA_MOST_HEAD = 256 };
 
-/* Executes a plan on numbers that are made up, and compares a few results with those that the host computes.
- * Some versions of cuDNN take shapes that they compute wrongly, and of some plans it finds out no earlier
- * that it cannot execute them. */
+/* Executes a plan on made-up numbers, and compares a few results with the host's. Some versions of cuDNN
+ * accept shapes that they compute wrongly, and some plans fail only when they are executed. */
 bool smalti_cuda_graph_is_right(struct smalti_cuda_device *cuda, cudnnHandle_t cudnn,
 				const struct smalti_cuda_shape *shape, cudnnBackendDescriptor_t plan);

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products, by cuBLASLt: what it chose for a shape is kept for the next product like it. */
+/* Matrix products, by cuBLASLt. The algorithm for a shape is kept for later products. */
 #include "rt/cuda.h"
 
 #include <xxhash.h>
 
 enum {
-	KEPT = 1024, /* shapes, a place for each hash */
+	KEPT = 1024, /* shapes, one for each hash */
 	ALIGNMENT = 256,
 };
 
-/* All that a choice depends on. */
+/* Everything that a choice depends on. */
 struct shape {
 	int64_t rows, in, out, x_stride, w_stride, y_stride, dtype, result, biased, gelu, turned_x, turned_w;
 	int64_t count, x_step, w_step, y_step;
 	uint64_t x_alignment, w_alignment, y_alignment, bias_alignment;
 };
 
-/* cuBLASLt's matrices have their columns one after the other: so it makes yᵀ[out, rows] of w and xᵀ, as they
- * lie in memory, w transposed; of those that are turned the other one. */
+/* cuBLASLt's matrices are column-major. So it computes yᵀ[out, rows] of w, transposed, and xᵀ, as they lie in
+ * memory. An operand that is turned has the other transposition. */
 struct smalti_cuda_product {
 	struct shape shape;
-	cublasLtMatmulDesc_t operation; /* NULL: nothing is here yet */
+	cublasLtMatmulDesc_t operation; /* NULL: the slot is empty */
 	cublasLtMatrixLayout_t w, x, y;
 	cublasLtMatmulAlgo_t algorithm;
 };
@@ -70,7 +70,7 @@ static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t operation, const struct 
 					      sizeof(type));
 }
 
-/* Rows [rows, columns] as they lie in memory. */
+/* Describes rows [rows, columns] as they lie in memory. */
 static cublasStatus_t lay_out(cublasLtMatrixLayout_t *layout, enum smalti_dtype dtype, int64_t rows,
 			      int64_t columns, int64_t stride, int64_t count, int64_t step)
 {
@@ -86,7 +86,7 @@ static cublasStatus_t lay_out(cublasLtMatrixLayout_t *layout, enum smalti_dtype 
 	return status;
 }
 
-/* A matrix [rows, in], which may be turned. */
+/* Describes a matrix [rows, in], which may be turned. */
 static cublasStatus_t lay_out_operand(cublasLtMatrixLayout_t *layout, const struct shape *s, int64_t rows,
 				      bool turned, int64_t stride, int64_t step)
 {
@@ -171,7 +171,7 @@ static cublasStatus_t set_bias(const struct smalti_cuda_product *p, const char *
 					      sizeof(bias));
 }
 
-/* The place of a shape, filled, for this bias; NULL with an error. */
+/* Returns the shape's slot, filled, for this bias; NULL with an error. */
 static const struct smalti_cuda_product *find(struct smalti_cuda_device *cuda, const struct shape *shape,
 					      const char *bias, struct smalti_error *error)
 {
@@ -205,8 +205,8 @@ static uint64_t alignment_of(const char *address)
 	return bits & -bits;
 }
 
-/* A bias has the type of y, and y f32 or that of the operands. Products of vectors take none, which PyTorch
- * leaves out, too. */
+/* Tells whether cuBLASLt makes it. A bias has y's type; y is f32 or has the operands' type. Products of
+ * vectors take no bias; PyTorch excludes them, too. */
 bool smalti_cuda_makes(const struct smalti_device_product *product)
 {
 	const bool finishes = product->bias || product->gelu;

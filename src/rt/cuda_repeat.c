@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work that comes again as a CUDA graph: one launch in the place of each of its commands. */
+/* Repeats work as a CUDA graph: one launch replaces all of its commands. */
 #include "rt/cuda.h"
 
 #include "rt/task_message.h"
 
-#if CUDART_VERSION < 13000 /* which had them by these names already */
+#if CUDART_VERSION < 13000 /* before 13.0 these functions have other names */
 #define cudaStreamGetCaptureInfo            cudaStreamGetCaptureInfo_v3
 #define cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2
 #endif
 
 enum { KEPT = 128, MOST_ENDS = 8 };
 
-/* Keeps what is known of the work with a key. */
+/* What is known of the work with a key. */
 struct record {
 	uint64_t key;
-	int64_t used;          /* by the count of all uses; 0: the place is free */
+	int64_t used;          /* the count of uses then; 0: the slot is free */
 	bool refused;          /* it cannot be recorded */
 	int64_t releases;      /* of the device's memory, when it was recorded */
 	cudaGraphExec_t graph; /* NULL: it was not recorded */
 };
 
-/* Nodes of the graph that is recorded: the last of an operation's, or those that it follows, if it has none.
- */
+/* Nodes of the recorded graph: the last ones of an operation, or those that it follows if it has none. */
 struct ends {
 	cudaGraphNode_t node[MOST_ENDS];
 	cudaGraphEdgeData edge[MOST_ENDS];
@@ -30,13 +29,13 @@ struct ends {
 
 struct smalti_cuda_records {
 	int64_t uses;
-	int steps; /* operations that are recorded */
-	bool lost; /* the ends of one are not known: the graph is wrong */
+	int steps; /* operations recorded so far */
+	bool lost; /* the ends of an operation are not known: the graph is wrong */
 	struct ends end[SMALTI_TASK_STEPS];
 	struct record record[KEPT];
 };
 
-/* CUDA frees a graph that still runs when it has ended. */
+/* Forgets the graph. CUDA frees a running graph when it ends. */
 static void forget_graph(struct record *record)
 {
 	if (record->graph)
@@ -44,7 +43,7 @@ static void forget_graph(struct record *record)
 	record->graph = NULL;
 }
 
-/* Returns the key's record; a new one takes the place that was not used for longest. */
+/* Returns the key's record; a new one takes the least recently used slot. */
 static struct record *find(struct smalti_cuda_records *records, uint64_t key)
 {
 	struct record *oldest = &records->record[0];
@@ -60,7 +59,7 @@ static struct record *find(struct smalti_cuda_records *records, uint64_t key)
 	return oldest;
 }
 
-/* Returns what commands that are recorded now would follow. */
+/* Returns the nodes that the next recorded command would follow. */
 static cudaError_t get_ends(cudaStream_t stream, struct ends *ends)
 {
 	enum cudaStreamCaptureStatus status;
@@ -79,7 +78,7 @@ static cudaError_t get_ends(cudaStream_t stream, struct ends *ends)
 	return cudaSuccess;
 }
 
-/* Adds nodes that are not there yet. Returns false if there is no room. */
+/* Adds the nodes that are missing. Returns false if there is no room. */
 static bool add_ends(struct ends *sum, const struct ends *more)
 {
 	for (size_t i = 0; i < more->count; i++) {
@@ -95,7 +94,7 @@ static bool add_ends(struct ends *sum, const struct ends *more)
 	return true;
 }
 
-/* An operation that is the last of a lane stands for all of that before it. */
+/* Records what an operation follows. The last one of a lane stands for all before it. */
 void smalti_cuda_follow(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES])
 {
 	struct smalti_cuda_device *cuda = (struct smalti_cuda_device *)device;
@@ -113,7 +112,7 @@ void smalti_cuda_follow(struct smalti_device *device, const int behind[SMALTI_DE
 		records->lost = true;
 }
 
-/* Returns the commands of the work as a graph; NULL where the stream cannot record them. */
+/* Records the commands of the work as a graph; NULL where the stream cannot record them. */
 static cudaGraph_t capture(struct smalti_cuda_device *cuda, const struct smalti_device_work *work)
 {
 	cudaStream_t stream = smalti_cuda_stream(cuda);
@@ -147,7 +146,7 @@ static void make_graph(struct smalti_cuda_device *cuda, struct record *record,
 	record->refused = !record->graph;
 }
 
-/* Launches the graph; what cannot be launched is never tried again. */
+/* Launches the graph. A graph that cannot be launched is never tried again. */
 static bool launch(struct smalti_cuda_device *cuda, struct record *record)
 {
 	if (record->graph && cudaGraphLaunch(record->graph, smalti_cuda_stream(cuda)) == cudaSuccess)
@@ -158,9 +157,9 @@ static bool launch(struct smalti_cuda_device *cuda, struct record *record)
 	return false;
 }
 
-/* The first time the work gives its commands itself: it takes memory then, and chooses algorithms. A graph
- * holds addresses, so it is void when memory was released. Where anything fails the work gives its commands
- * itself again, so that the error names the command. */
+/* Runs the work itself the first time: it allocates memory then, and chooses algorithms. A graph holds
+ * addresses, so it is void once memory was released. After a failure the work runs itself again, so that the
+ * error names the command. */
 int smalti_cuda_repeat(struct smalti_device *device, uint64_t key, const struct smalti_device_work *work,
 		       struct smalti_error *error)
 {

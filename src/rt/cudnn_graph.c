@@ -32,19 +32,19 @@ static void finish(struct smalti_cudnn_graph *g, cudnnBackendDescriptor_t descri
 		g->status = cudnnBackendFinalize(descriptor);
 }
 
-/* A part of a descriptor that is a descriptor. */
+/* Sets a descriptor as an attribute of another one. */
 static void refer(struct smalti_cudnn_graph *g, cudnnBackendDescriptor_t descriptor,
 		  cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t part)
 {
 	set(g, descriptor, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &part);
 }
 
-/* In elements: how many, and from one to the next. */
+/* The sizes and strides, in elements. */
 struct extents {
 	int64_t of[4], strides[4];
 };
 
-/* number 0: one that is never in memory. */
+/* Describes a tensor; number 0: never in memory. */
 static cudnnBackendDescriptor_t tensor(struct smalti_cudnn_graph *g, enum smalti_cudnn_tensor number,
 				       enum smalti_dtype dtype, const struct extents *extents)
 {
@@ -62,14 +62,14 @@ static cudnnBackendDescriptor_t tensor(struct smalti_cudnn_graph *g, enum smalti
 	return made;
 }
 
-/* Channels of a pixel lie together. */
+/* Lays the channels of a pixel together. */
 static struct extents map_of(int64_t maps, int64_t channels, int64_t rows, int64_t width)
 {
 	return (struct extents){{maps, channels, rows, width},
 				{rows * width * channels, 1, width * channels, channels}};
 }
 
-/* y = x `mode` b, in f32; b may be NULL. Returns the operation. */
+/* Adds y = `mode`(x, b), in f32; b may be NULL. Returns the operation. */
 static cudnnBackendDescriptor_t pointwise(struct smalti_cudnn_graph *g, cudnnPointwiseMode_t mode,
 					  cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t b,
 					  cudnnBackendDescriptor_t y)
@@ -178,8 +178,8 @@ static cudnnBackendDescriptor_t reduce(struct smalti_cudnn_graph *g, cudnnReduce
 	return operation;
 }
 
-/* From scores to weights; adds its operations to those there are. The logarithm of the powers' sum is not
- * needed, but engines take attention only with it. */
+/* Adds the softmax from scores to weights; returns the weights. It needs no log of the sum, but engines
+ * accept attention only with it. */
 static cudnnBackendDescriptor_t soften(struct smalti_cudnn_graph *g, const struct smalti_device_sdpa *a,
 				       cudnnBackendDescriptor_t scores, cudnnBackendDescriptor_t *operations,
 				       int *count)

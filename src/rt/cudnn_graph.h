@@ -5,12 +5,12 @@
 
 #include <cudnn.h>
 
-/* Operation graphs of cuDNN: made, and checked by the library, without a device. */
+/* Operation graphs of cuDNN. The library can make and check them without a device. */
 
 enum { SMALTI_CUDNN_MOST_DESCRIPTORS = 64 };
 
-/* What a graph is for: the device of a handle, by which it can be executed, or, without a handle, one that is
- * described (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). Both NULL: cuDNN checks the graph alone. */
+/* The target of a graph: the device of a handle, which can execute it, or, without a handle, a described
+ * device (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). Both NULL: cuDNN checks only the graph. */
 struct smalti_cudnn_target {
 	cudnnHandle_t handle;
 	cudnnBackendDescriptor_t device;
@@ -18,13 +18,13 @@ struct smalti_cudnn_target {
 
 struct smalti_cudnn_graph {
 	struct smalti_cudnn_target target;
-	cudnnStatus_t status; /* the first that was not CUDNN_STATUS_SUCCESS: nothing more is made then */
+	cudnnStatus_t status; /* the first failure; nothing more is made after it */
 	int count;
 	cudnnBackendDescriptor_t made[SMALTI_CUDNN_MOST_DESCRIPTORS];
 	cudnnBackendDescriptor_t whole;
 };
 
-/* What a graph's tensors are known by where it is executed. The scale is a float of the host. */
+/* The identifiers of a graph's tensors at execution. The scale is a float in host memory. */
 enum smalti_cudnn_tensor {
 	SMALTI_CUDNN_X = 1,
 	SMALTI_CUDNN_WEIGHT,
@@ -36,8 +36,8 @@ enum smalti_cudnn_tensor {
 	SMALTI_CUDNN_SCALE,
 };
 
-/* 0, or -1 with SMALTI_EUNSUPPORTED: what the library says of it. The graph is to be freed in both cases. @{
- */
+/* Make the graph. Return 0, or -1 with SMALTI_EUNSUPPORTED and cuDNN's reason. The caller frees the graph in
+ * both cases. @{ */
 int smalti_cudnn_convolution_graph(const struct smalti_device_convolution *convolution,
 				   struct smalti_cudnn_target target, struct smalti_cudnn_graph *graph,
 				   struct smalti_error *error);

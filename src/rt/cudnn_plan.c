@@ -37,7 +37,7 @@ cudnnBackendDescriptor_t smalti_cudnn_device(const char *json)
 	return NULL;
 }
 
-/* Returns whether an engine has a note, of its numbers or of its behaviour, or does not say. */
+/* Tells whether an engine has a numerical or behaviour note; also true if it does not say. */
 static bool has_note(cudnnBackendDescriptor_t engine, cudnnBackendAttributeName_t name,
 		     cudnnBackendAttributeType_t type, int note)
 {
@@ -87,7 +87,7 @@ static bool suits(cudnnBackendDescriptor_t configuration, struct smalti_cudnn_wi
 	return suited;
 }
 
-/* Fills in what a heuristic finds; returns how many, of so many descriptors. */
+/* Fills in what a heuristic finds, at most `most`; returns how many. */
 static int64_t ask(const struct smalti_cudnn_graph *graph, cudnnBackendHeurMode_t mode, int64_t most,
 		   cudnnBackendDescriptor_t *found)
 {
@@ -106,8 +106,8 @@ static int64_t ask(const struct smalti_cudnn_graph *graph, cudnnBackendHeurMode_
 	return asked ? count : 0;
 }
 
-/* Adds to `proposed`, of which there are `count`, those of a mode that suit; returns how many there are then.
- */
+/* Adds the suitable configurations of a heuristic mode to the `count` in `proposed`; returns the new
+ * count. */
 static int propose(const struct smalti_cudnn_graph *graph, cudnnBackendHeurMode_t mode,
 		   struct smalti_cudnn_wish wish, int count, cudnnBackendDescriptor_t *proposed)
 {

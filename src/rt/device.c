@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices have in common, whatever drives them. */
+/* What is common to the devices of all drivers. */
 #include "rt/device.h"
 
 #include "rt/device_driver.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a device's memory holds beside StarPU's tiles: scratch of operations, and tiles that live in one task.
- * A share of the memory is theirs from the beginning: StarPU asks for ever for what is not there, so it must
- * not lose what tiles need to them. */
+/* A device's memory beside StarPU's tiles: scratch of operations, and tiles that live in one task. They get a
+ * share of the memory from the beginning: StarPU asks for ever for memory that is not there, so they must not
+ * take what tiles need. */
 #include "rt/device_driver.h"
 
 static const int64_t enough = INT64_C(4) << 30;
 
-/* The workspace is half of the memory, or an eighth of a large one. */
+/* Gives the workspace `enough`, but an eighth at least and half at most. */
 struct smalti_device_shares smalti_device_shares_of(int64_t total)
 {
 	const int64_t workspace = smalti_min(total / 2, smalti_max(enough, total / 8)),
@@ -41,7 +41,7 @@ int64_t smalti_device_in_use(const struct smalti_device *device)
 	return counted - device->share - beyond_share(device) + device->held;
 }
 
-/* StarPU counts what is beyond the share. */
+/* Counts the memory held. StarPU counts what exceeds the share. */
 static void count(struct smalti_device *device, int64_t bytes)
 {
 	const int64_t before = beyond_share(device);
@@ -63,7 +63,7 @@ void smalti_device_release(struct smalti_device *device, struct smalti_device_me
 	*memory = (struct smalti_device_memory){NULL, 0};
 }
 
-/* A tile that lives in one task. They are kept in a list: most tasks take what others like them gave back. */
+/* A tile that lives in one task. They are kept in a list: most tasks reuse the memory of similar ones. */
 struct smalti_device_local {
 	struct smalti_device_memory memory; /* first: callers have its address */
 	int lane;
@@ -71,7 +71,7 @@ struct smalti_device_local {
 	struct smalti_device_local *next;
 };
 
-/* All but `most` of those that no task has. */
+/* Releases all locals that no task has, but keeps `most`. */
 static void release_locals(struct smalti_device *device, int most)
 {
 	for (struct smalti_device_local **at = &device->locals; *at && device->local_count > most;) {

@@ -10,7 +10,7 @@
 
 #include <starpu.h>
 
-/* Of a memory. What is under way, and for how long anything was. */
+/* A memory's meter: what is in progress now, and for how long anything was. */
 struct meter {
 	pthread_mutex_t mutex;
 	int64_t tasks, arriving, leaving;
@@ -26,7 +26,7 @@ struct smalti_meters {
 	struct smalti_too_large too_large;
 };
 
-static struct smalti_meters *watched; /* StarPU has one set of callbacks, to which it hands nothing of ours */
+static struct smalti_meters *watched; /* StarPU has one set of callbacks, without a user pointer */
 
 #define INTEGER(field, grows) #field, offsetof(struct smalti_device_use, field), false, grows
 #define REAL(field, grows)    #field, offsetof(struct smalti_device_use, field), true, grows
@@ -53,7 +53,7 @@ const struct smalti_device_use_field smalti_device_use_fields[SMALTI_DEVICE_USE_
     {INTEGER(memory, false)},
 };
 
-/* Adds the time since the last change; under the mutex. */
+/* Adds the time since the last change, under the mutex. */
 static void advance(struct meter *meter)
 {
 	const double now = smalti_now(), seconds = now - meter->since;
@@ -139,7 +139,7 @@ static void ended(void *user, struct starpu_task *task, int worker)
 {
 	struct smalti_meters *meters = user;
 	const struct smalti_message *message = task->cl_arg;
-	if (message->began <= 0) /* it was no device's */
+	if (message->began <= 0) /* no device ran it */
 		return;
 	const struct smalti_device *device = smalti_session_device(message->task_group->session, worker);
 	struct meter *meter = &meters->of[starpu_worker_get_memory_node((unsigned)worker)];

@@ -7,7 +7,7 @@
 
 #include <starpu.h>
 
-/* One task that a CPU takes holds up a chain of those that follow it: this is what it may cost. */
+/* The least gain. A task that a CPU takes delays the chain of tasks behind it: this is what it may cost. */
 static const double least_gain = 0.05;
 
 /* Returns what CPUs add to the devices' speed, as a share of it. */
@@ -30,8 +30,8 @@ bool smalti_devices_alone(const struct smalti_session *session)
 	return session->devices_alone && smalti_ranks_count() == 1;
 }
 
-/* Tells whether a worker is a device that has room for the task. A lost one counts for reproducible results
- * alone, which fail with it. */
+/* Tells whether a worker is a device that has room for the task. A lost device counts only for reproducible
+ * results, which fail with it. */
 static bool fits_device(const struct smalti_session *session, const struct starpu_task *task, int worker)
 {
 	const unsigned node = starpu_worker_get_memory_node((unsigned)worker);

@@ -7,7 +7,7 @@
 
 #include <starpu.h>
 
-/* What is behind STARPU_ in the names of whole numbers from 0 on. */
+/* Names of whole numbers from 0 on, without STARPU_. */
 static const char *const numbers[] = {
     "AUTOHETEROPRIO_FREEZE_GATHERING",
     "AUTOHETEROPRIO_ORDERING_INTERVAL",
@@ -101,7 +101,7 @@ static const char *const fractions[] = {
     "EXP_LEN_THRESHOLD", "IDLE_POWER", "SCHED_ALPHA", "SCHED_BETA", "SCHED_GAMMA", "WINDOW_TIME_SIZE",
 };
 
-/* The limits to memory in MB; the first that is set counts. */
+/* The limits to memory in MB; the first one that is set counts. */
 enum { LEAST_MEGABYTES = 32 };
 static const char *const memory[] = {"STARPU_LIMIT_CPU_NUMA_0_MEM", "STARPU_LIMIT_CPU_NUMA_MEM",
 				     "STARPU_LIMIT_CPU_MEM"};
@@ -121,7 +121,8 @@ static int check_range(const char *name, int64_t least, int64_t most, struct sma
 	return refuse(name, &cause, error);
 }
 
-/* The variables that limit the memory of a driver's devices: that of all of them, then those of each. */
+/* The variables that limit the memory of a driver's devices: first that of all devices, then those of
+ * each. */
 enum { DEVICE_LIMITS = 1 + 64 };
 struct name {
 	char text[64];
@@ -138,7 +139,7 @@ static struct name device_limit(int driver, int number)
 	return name;
 }
 
-/* StarPU would ask for ever for memory that a device may not have. */
+/* Checks devices' limits: StarPU would ask for ever for memory that a device may not have. */
 static int check_device_memory(struct smalti_error *error)
 {
 	for (int driver = 0; driver < SMALTI_DEVICE_DRIVERS; driver++)
@@ -181,7 +182,7 @@ static int check_numbers(struct smalti_error *error)
 	return check_device_memory(error);
 }
 
-/* What the machine has decides which of these StarPU takes. */
+/* Checks processors: the machine decides which values StarPU takes. */
 static int check_processors(const struct smalti_machine_cpus *cpus, struct smalti_error *error)
 {
 	const struct {
@@ -201,7 +202,7 @@ static int check_processors(const struct smalti_machine_cpus *cpus, struct smalt
 	return 0;
 }
 
-/* Lists of processors, "0 2-5,7". */
+/* Checks lists of processors ("0 2-5,7"), and the host. */
 static int check_lists(struct smalti_error *error)
 {
 	static const char *const names[] = {"STARPU_WORKERS_CPUID", "STARPU_WORKERS_COREID",
@@ -222,7 +223,7 @@ static int check_lists(struct smalti_error *error)
 	return 0;
 }
 
-/* The session has a disk of its own. */
+/* Refuses a StarPU disk: the session has its own. */
 static int check_disk(struct smalti_error *error)
 {
 	if (!getenv("STARPU_DISK_SWAP"))
@@ -281,7 +282,7 @@ int smalti_environment_hide_plugin(struct smalti_environment *environment, struc
 	return getenv(name) ? 0 : smalti_environment_set(environment, name, "hwloc_opencl.so", error);
 }
 
-/* The last change first: a name may be there twice. */
+/* Restores the last change first: a name may be there twice. */
 void smalti_environment_restore(struct smalti_environment *environment)
 {
 	while (environment->count) {

@@ -4,30 +4,30 @@
 #include "base/base.h"
 #include "rt/machine.h"
 
-/* StarPU takes settings from the environment, and ends the program over those that it cannot use: so they are
- * looked at before it starts. -1 with SMALTI_EINVAL, naming the variable. */
+/* Checks StarPU's environment variables before it starts: StarPU ends the program over values that it cannot
+ * use. -1 with SMALTI_EINVAL, which names the variable. */
 int smalti_environment_check(const struct smalti_machine_cpus *cpus, struct smalti_error *error);
 
-/* The user's limit to tiles in bytes, 0: none. */
+/* Returns the user's limit on tiles in bytes; 0: none. */
 int64_t smalti_environment_memory(void);
 
-/* Whether the memory of any of a driver's devices is limited to less. */
+/* Tells whether the memory of any of a driver's devices is limited to less. */
 bool smalti_environment_limits_devices(int driver, int64_t megabytes);
 
-/* Changes of the environment for as long as StarPU starts. Initialise with zeros. */
+/* Changes of the environment while StarPU starts. Initialise with zeros. */
 enum { SMALTI_MAX_CHANGES = 21 };
 struct smalti_environment {
 	struct {
 		const char *name;
-		char *before; /* NULL: was not set */
+		char *before; /* NULL: it was not set */
 	} changes[SMALTI_MAX_CHANGES];
 	int count;
 };
 
-/* NULL: unsets it. `name` has to outlive the change. */
+/* Sets a variable; NULL: unsets it. `name` must outlive the change. */
 int smalti_environment_set(struct smalti_environment *environment, const char *name, const char *value,
 			   struct smalti_error *error);
-/* Hides the limits to memory: StarPU would wait for ever for memory beyond them. */
+/* Hides the limits on memory: StarPU would wait for ever for memory beyond them. */
 int smalti_environment_hide_memory(struct smalti_environment *environment, struct smalti_error *error);
 /* Hides hwloc's plugin for OpenCL, which opens its drivers. */
 int smalti_environment_hide_plugin(struct smalti_environment *environment, struct smalti_error *error);

@@ -54,7 +54,7 @@ int smalti_partition_distribute(struct smalti_partition *partition, const double
 	if (!partition->owner)
 		return -1;
 	const double rows = (double)partition->first[partition->bands];
-	double end = shares[0]; /* of what the places up to this one get */
+	double end = shares[0]; /* sum of the shares up to this place */
 	for (int64_t band = 0, place = 0; band < partition->bands; band++) {
 		const double middle = 0.5 * (double)(partition->first[band] + partition->first[band + 1]);
 		while (place + 1 < places && middle * all >= end * rows)

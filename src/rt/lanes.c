@@ -6,12 +6,12 @@
 
 /* The steps that touched a memory last. */
 struct touched {
-	const void *memory; /* NULL: the place is free */
+	const void *memory; /* NULL: the slot is free */
 	int writer, writer_lane;
 	int reader[SMALTI_DEVICE_LANES];
 };
 
-enum { PLACES = 4096 }; /* more than twice the memories of a task: a place for each hash, or behind it */
+enum { PLACES = 4096 }; /* more than twice the memories of a task, in a hash table */
 
 struct smalti_lanes {
 	const struct smalti_message *message;
@@ -20,13 +20,13 @@ struct smalti_lanes {
 	struct touched touched[PLACES];
 };
 
-/* What becomes of a tile while lanes are chosen: when the last step that writes it ends, and the last one
- * that touches it. */
+/* The times of a tile while lanes are chosen: when the last step that writes it ends, and the last that
+ * touches it. */
 struct tile_times {
 	double written, touched;
 };
 
-/* Returns the seconds of a step on paper, on a large device: only their proportions matter. */
+/* Returns the seconds of a step on paper, on a large device. Only their proportions matter. */
 static double seconds_of(const struct smalti_step *step)
 {
 	static const double launch = 3e-6, flops = 4e14, bytes = 3e12;
@@ -34,7 +34,7 @@ static double seconds_of(const struct smalti_step *step)
 	return launch + op->flops(step->arguments) / flops + op->bytes(step->arguments) / bytes;
 }
 
-/* Calls a function for each buffer of a step that is there, with its index. */
+/* Calls a function for each buffer of a step that is present, with its index. */
 typedef void each_buffer(void *user, int index, bool writes);
 static void for_each_buffer(const struct smalti_step *step, each_buffer *call, void *user)
 {
@@ -47,7 +47,7 @@ static void for_each_buffer(const struct smalti_step *step, each_buffer *call, v
 	}
 }
 
-/* A step that is given a lane. */
+/* A step that gets a lane. */
 struct planned {
 	const struct smalti_step *step;
 	struct tile_times *times;
@@ -70,7 +70,7 @@ static void note_end(void *user, int index, bool writes)
 		times->written = planned->end;
 }
 
-/* Returns the lane in which a step begins first; of several the one that worked last. */
+/* Returns the lane in which a step can begin first; of several the one that was busy last. */
 static int choose(const double end[SMALTI_DEVICE_LANES], double ready)
 {
 	int best = 0;
@@ -82,7 +82,7 @@ static int choose(const double end[SMALTI_DEVICE_LANES], double ready)
 	return best;
 }
 
-/* By tiles alone: where these lie may change from one time to the next, and the lanes must not. */
+/* Plans by tiles, not memories, which may differ from one run to the next: the lanes must not. */
 static void plan(struct smalti_lanes *lanes, struct tile_times *times)
 {
 	double end[SMALTI_DEVICE_LANES] = {0};
@@ -118,7 +118,7 @@ int smalti_lanes_next(const struct smalti_lanes *lanes)
 	return lanes->lane[lanes->next];
 }
 
-/* Returns what is known of a memory; a new one was touched by no step. */
+/* Returns what is known of a memory; no step has touched a new one. */
 static struct touched *find(struct smalti_lanes *lanes, const void *memory)
 {
 	size_t place = XXH64(&memory, sizeof(memory), 0) % PLACES;
@@ -133,7 +133,7 @@ static struct touched *find(struct smalti_lanes *lanes, const void *memory)
 	return touched;
 }
 
-/* A step that goes on. */
+/* The step that goes on. */
 struct going {
 	struct smalti_lanes *lanes;
 	const void *const *memories;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which library does what, in the version that runs. */
+/* The libraries, their purposes, and the versions that run. */
 #include "kernels/isa.h"
 #include "rt/topology.h"
 #include "smalti/version.h"
@@ -38,19 +38,19 @@ static struct version join(int major, int minor, int patch)
 	return version;
 }
 
-/* A byte for each number. */
+/* Splits a number into bytes. */
 static struct version of_bytes(int number)
 {
 	return join(number >> 16, number >> 8 & 0xff, number & 0xff);
 }
 
-/* Two digits for each number. */
+/* Splits a number by two digits. */
 static struct version of_digits(int number)
 {
 	return join(number / 10000, number / 100 % 100, number % 100);
 }
 
-/* What cannot be asked is what this was built against. */
+/* Names the version that this was built against where it cannot ask. */
 int smalti_topology_libraries(struct smalti_topology *topology, struct smalti_error *error)
 {
 	const dnnl_version_t *onednn = dnnl_version();

@@ -5,8 +5,7 @@
 
 #include <starpu.h>
 
-static struct smalti_session
-    *watched; /* StarPU has one set of callbacks, to which it hands nothing of ours */
+static struct smalti_session *watched; /* StarPU has one set of callbacks, without a user pointer */
 
 static void name_device(unsigned node, char *name, size_t bytes)
 {
@@ -103,7 +102,7 @@ int smalti_lost_check(const struct smalti_lost *lost, struct smalti_error *error
 	return 0;
 }
 
-/* The devices that it avoids: all that are lost, if another worker can run it. */
+/* Returns the devices that the task avoids: all lost ones, if another worker can run it. */
 static uint32_t avoided(const struct smalti_lost *lost, struct starpu_task *task)
 {
 	const uint32_t nodes = atomic_load(&lost->nodes);

@@ -19,7 +19,7 @@ struct smalti_machine_cpus smalti_machine_cpus_of(hwloc_topology_t machine)
 	const hwloc_const_cpuset_t all = hwloc_topology_get_topology_cpuset(machine);
 	struct smalti_machine_cpus cpus = {.threads = count(machine, all, HWLOC_OBJ_PU),
 					   .cores = count(machine, all, HWLOC_OBJ_CORE)};
-	/* some virtual machines tell of threads alone */
+	/* some virtual machines report only threads */
 	const hwloc_obj_type_t type = cpus.cores ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
 	cpus.cores = cpus.allowed_cores = count(machine, all, type);
 	hwloc_bitmap_t bound = hwloc_bitmap_alloc();
@@ -29,8 +29,8 @@ struct smalti_machine_cpus smalti_machine_cpus_of(hwloc_topology_t machine)
 	return cpus;
 }
 
-/* A library prints nothing: hwloc would, of a machine without /sys. It looks at its variable once. Its plugin
- * for OpenCL has PoCL end the program there. */
+/* hwloc would print errors on a machine without /sys; a library prints nothing. hwloc reads this variable
+ * once. There, its OpenCL plugin would have PoCL end the program. */
 int smalti_machine_open(hwloc_topology_t *machine)
 {
 	struct smalti_environment changes = {.count = 0};

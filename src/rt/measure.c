@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the workers reach, alone and together: memory bandwidth and f32 arithmetic. */
+/* Measures the rates of the workers, alone and together: memory bandwidth and f32 arithmetic. */
 #include "kernels/measure.h"
 
 #include "base/clock.h"
@@ -12,12 +12,12 @@ enum {
 	PASSES = 2,
 	MEGABYTE = 1 << 20,
 	LEAST_BYTES = 32 * MEGABYTE,
-	MOST_BYTES = 128 * MEGABYTE,    /* fresh memory is slow to get; bounds the time on large caches */
-	STEP = 6 * SMALTI_MEASURE_STEP, /* floats of a piece: copy halves it, triad cuts it in three */
+	MOST_BYTES = 128 * MEGABYTE, /* new memory takes time to get; this bounds the time on large caches */
+	STEP = 6 * SMALTI_MEASURE_STEP, /* floats of a piece: copy halves it, triad divides it by three */
 	FMA_ROUNDS = 1 << 16,           /* a fraction of a millisecond */
 };
 
-/* Each returns the bytes or operations done on a piece of `count` floats; *result depends on them. */
+/* These run a piece of `count` floats and return its bytes or operations; *result depends on them. */
 static int64_t run_read(int64_t count, float *x, float *result)
 {
 	*result += smalti_measure_read(count, x);
@@ -50,14 +50,14 @@ enum { READ, COPY, TRIAD, FMA, KINDS };
 static int64_t (*const kinds[KINDS])(int64_t count, float *x, float *result) = {
     [READ] = run_read, [COPY] = run_copy, [TRIAD] = run_triad, [FMA] = run_fma};
 
-/* All workers of a race start each kind together. */
+/* A race of workers, which start each kind together. */
 struct race {
-	int64_t count; /* floats of a piece */
-	float *memory; /* of all */
+	int64_t count; /* floats in a piece */
+	float *memory; /* of all workers */
 	pthread_barrier_t line;
 	pthread_mutex_t mutex; /* guards what follows */
 	int joined;
-	double rate[KINDS]; /* sums of the workers' */
+	double rate[KINDS]; /* sums over the workers */
 };
 
 static int compare(const void *a, const void *b)
@@ -66,7 +66,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The median of all pieces: one that was interrupted does not count, nor one that a cache still held. */
+/* Returns the median of all pieces, so that interrupted and cached ones do not count. */
 static double measure_kind(int kind, int64_t count, float *x, float *result)
 {
 	double rates[PASSES * PIECES];
@@ -87,7 +87,7 @@ static void run_race(void *argument)
 	int rank = race->joined++;
 	pthread_mutex_unlock(&race->mutex);
 	float *x = race->memory + rank * PIECES * race->count, result = 0;
-	memset(x, 0, (size_t)(PIECES * race->count) * sizeof(float)); /* makes it near to this worker */
+	memset(x, 0, (size_t)(PIECES * race->count) * sizeof(float)); /* places the memory near this worker */
 	for (int kind = 0; kind < KINDS; kind++) {
 		pthread_barrier_wait(&race->line);
 		double rate = measure_kind(kind, race->count, x, &result);
@@ -95,7 +95,7 @@ static void run_race(void *argument)
 		race->rate[kind] += rate;
 		pthread_mutex_unlock(&race->mutex);
 	}
-	volatile float used = result; /* or the compiler may drop the work */
+	volatile float used = result; /* else the compiler may remove the work */
 	(void)used;
 }
 
@@ -122,7 +122,7 @@ static int measure(unsigned *ids, int workers, int64_t bytes, struct smalti_topo
 	return 0;
 }
 
-/* Twice the largest caches together, so that they do not serve it, as far as the time allows. */
+/* Returns twice the largest caches together, so that they do not serve it, as far as time allows. */
 static int64_t bytes_to_touch(const struct smalti_topology *topology)
 {
 	int64_t bytes = LEAST_BYTES;

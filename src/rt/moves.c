@@ -52,8 +52,7 @@ bool smalti_moves_count(struct smalti_task_group *task_group, struct smalti_tile
 	}
 	if (comes)
 		add(task_group, place, tile->move, tile->rows * tile->row_bytes);
-	if (smalti_ranks_count() > 1 &&
-	    !tile->counting) /* rt/ranks.h has it brought, and says who has it then */
+	if (smalti_ranks_count() > 1 && !tile->counting) /* smalti_ranks_bring() updates the holders */
 		return comes;
 	if (access != SMALTI_READ)
 		tile->holders = known ? smalti_bits_one(place) : (struct smalti_bits){{0}};

@@ -6,7 +6,7 @@
 #include <dlfcn.h>
 #include <math.h>
 
-/* What nvml.h declares, which comes in a package of its own. */
+/* The constants of nvml.h, which comes in a separate package. */
 enum { NVML_GPU_UTILIZATION_SAMPLES = 1, NVML_VALUE_TYPE_UNSIGNED_INT = 1 };
 
 struct sample {
@@ -83,7 +83,7 @@ struct smalti_nvml *smalti_nvml_open(const char *bus_id)
 	return NULL;
 }
 
-/* How many samples there are is asked for first; none are new is an error. */
+/* Asks for the number of samples first, then for the samples. No new samples is an error. */
 double smalti_nvml_utilisation(const struct smalti_nvml *nvml, uint64_t since)
 {
 	unsigned count = 0;

@@ -61,7 +61,7 @@ struct smalti_op_use *smalti_op_counters_sum(const struct smalti_op_counter *all
 
 /* A line of the list. */
 struct line {
-	int64_t place; /* in the sums */
+	int64_t place; /* index in the sums */
 	struct smalti_op_use use;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/opencl.h"
 
-/* src/kernels/device/opencl.cl, as the build made it of program.cl. */
+/* src/kernels/device/opencl.cl, which the build made of program.cl. */
 __asm__(".pushsection .rodata\n"
 	".local smalti_opencl_program\n"
 	"smalti_opencl_program: .incbin \"src/kernels/device/opencl.cl\"\n"
@@ -96,7 +96,7 @@ static void release(struct smalti_device *device, void *memory)
 	clReleaseMemObject(memory);
 }
 
-/* The beginning of what the compiler says. */
+/* Fails with the beginning of the compiler's log. */
 static int fail_build(const struct smalti_opencl *opencl, const char *name, struct smalti_error *error)
 {
 	size_t bytes = 0;
@@ -150,7 +150,8 @@ static void close_device(struct smalti_device *device)
 	free(opencl);
 }
 
-/* Of a GPU's compute unit 64 threads are in step, of a CPU's 8; each multiplies and adds. */
+/* Estimates f32 operations a second: a GPU's compute unit has 64 threads in step, a CPU's 8; each does a
+ * multiply-add. */
 static double speed_of(cl_device_id id)
 {
 	cl_uint units = 0, megahertz = 0;

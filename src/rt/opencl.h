@@ -3,7 +3,7 @@
 
 #include "rt/device_driver.h"
 
-/* OpenCL's form of a device, for opencl*.c. */
+/* OpenCL's form of a device; opencl*.c use it. */
 struct smalti_opencl {
 	struct smalti_device device;
 	cl_context context;
@@ -16,13 +16,13 @@ struct smalti_opencl {
 	bool takes_turns;
 };
 
-/* Around whatever runs a kernel: PoCL's devices take turns, since 3.1 ends the program when two of them
+/* Enclose whatever runs a kernel: PoCL's devices take turns. PoCL 3.1 ends the program when two devices
  * launch a kernel for the first time at once: its cache of libraries then has it twice and releases the first
- * of them twice. With its `basic` driver the kernel has run when the launch returns. */
+ * entry twice. With its `basic` driver the kernel has run when the launch returns. */
 void smalti_opencl_begin(const struct smalti_opencl *opencl);
 void smalti_opencl_end(const struct smalti_opencl *opencl);
 
-/* By CLBlast. */
+/* Multiplies by CLBlast. */
 int smalti_opencl_product(struct smalti_device *device, const struct smalti_device_product *product,
 			  const struct smalti_device_memory *x, const struct smalti_device_memory *w,
 			  const struct smalti_device_memory *y, struct smalti_error *error);

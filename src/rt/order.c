@@ -7,7 +7,7 @@ enum { NOBODY = -1 };
 struct tile {
 	bool used;
 	int64_t writer;
-	int64_t reader; /* the newest one's index in readings */
+	int64_t reader; /* index in readings of the newest reader */
 };
 
 struct reading {
@@ -19,9 +19,9 @@ struct smalti_task_order {
 	int64_t tile_room;
 	struct reading *readings;
 	int64_t reading_count;
-	int64_t *edges; /* of all tasks, one behind the other */
+	int64_t *edges; /* of all tasks, in their order */
 	int64_t edge_count;
-	int64_t *end; /* of each task's edges */
+	int64_t *end; /* where each task's edges end */
 	int64_t tasks;
 };
 
@@ -73,7 +73,7 @@ static void read_tile(struct smalti_task_order *order, struct tile *tile)
 	tile->reader = order->reading_count++;
 }
 
-/* Behind all that read what is there. */
+/* Waits for the last writer and all readers since. */
 static void write_tile(struct smalti_task_order *order, struct tile *tile)
 {
 	wait_for(order, tile->writer);

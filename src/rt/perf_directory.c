@@ -7,9 +7,9 @@
 #include <time.h>
 
 enum {
-	MOST_PATH = 160, /* StarPU cuts what is behind 255 characters, with its own names behind ours */
+	MOST_PATH = 160, /* StarPU cuts paths at 255 characters, with its own names */
 	ROOM = 32 << 10, /* bytes that StarPU may write */
-	YOUNG = 2,       /* seconds in which a file may still be in work */
+	YOUNG = 2,       /* seconds in which another process may still write a file */
 	PATIENCE = 50,   /* looks at such a file */
 	PAUSE = 20000,   /* microseconds between them */
 	HOST = 65,       /* as StarPU cuts the name */
@@ -30,8 +30,8 @@ static bool make_directories(const char *path)
 	return true;
 }
 
-/* Whether a new file can be made in the directory and filled. Others may write there, too: its name is one
- * that nobody has, or can guess. */
+/* Tells whether a new file can be made in the directory and filled. Others may write there, too: nobody else
+ * has, or can guess, the file's name. */
 static bool takes_a_file(const char *directory)
 {
 	static const char zeros[ROOM], end[] = ".part";
@@ -56,8 +56,8 @@ static void host_name(char name[HOST])
 		name[strcspn(name, ".")] = '\0';
 }
 
-/* StarPU's files are text: one that a full disk cut has no end of a line, as has an empty one. A link is none
- * of them: StarPU would write to what it leads to. */
+/* Tells whether a file is complete. StarPU's files are text: one that a full disk cut, or an empty one, has
+ * no last newline. A link never is: StarPU would write to its target. */
 static bool is_complete(int directory, const char *name, bool *young)
 {
 	struct stat info;
@@ -76,7 +76,7 @@ static bool is_complete(int directory, const char *name, bool *young)
 	return complete;
 }
 
-/* Another process may be writing it. */
+/* Tells whether it stays incomplete while another process may be writing it. */
 static bool stays_incomplete(int directory, const char *name)
 {
 	bool young;
@@ -90,7 +90,7 @@ static bool stays_incomplete(int directory, const char *name)
 	return true;
 }
 
-/* Whether the name is one of this host's files: HOST.bandwidth of the bus, MODEL.HOST of codelets. */
+/* Tells whether the name is one of this host's files: HOST.bandwidth of the bus, MODEL.HOST of codelets. */
 static bool is_of_host(const char *name, const char *host, bool of_bus)
 {
 	const size_t length = strlen(name), part = strlen(host);
@@ -101,8 +101,8 @@ static bool is_of_host(const char *name, const char *host, bool of_bus)
 	return name[length - part - 1] == '.' && strcmp(name + length - part, host) == 0;
 }
 
-/* Removes the host's files in the directory: those that are not complete, and with `all` the others, too.
- * Returns how many were not complete, -1 when one cannot be removed. */
+/* Removes the host's files in the directory: the incomplete ones, and with `all` the others, too. Returns how
+ * many were incomplete, -1 if one cannot be removed. */
 static int clean_files(const char *path, bool of_bus, bool all)
 {
 	char host[HOST];
@@ -123,14 +123,14 @@ static int clean_files(const char *path, bool of_bus, bool all)
 	return removed ? bad : -1;
 }
 
-/* What is known of the bus is made again as a whole. */
+/* Removes all of the bus's files if one is incomplete: StarPU measures it as a whole. */
 static bool clean_bus(const char *path)
 {
 	const int bad = clean_files(path, true, false);
 	return bad == 0 || (bad > 0 && clean_files(path, true, true) >= 0);
 }
 
-/* In a directory for each version of StarPU's format. */
+/* Cleans a directory for each version of StarPU's format. */
 static bool clean_codelets(const char *path)
 {
 	bool clean = true;
@@ -145,7 +145,7 @@ static bool clean_codelets(const char *path)
 	return clean;
 }
 
-/* Whether StarPU can use the directory, after tidying it up. */
+/* Tells whether StarPU can use the directory; removes incomplete files from it. */
 static bool prepare(const char *path)
 {
 	static const char *const parts[] = {bus, codelets};
@@ -162,13 +162,13 @@ static bool prepare(const char *path)
 	return true;
 }
 
-/* As StarPU looks for it; NULL: nowhere, or no memory. */
+/* Returns StarPU's own choice; NULL: none, or no memory. */
 static char *usual_path(struct smalti_error *error)
 {
 	static const char *const homes[] = {"XDG_CACHE_HOME", "STARPU_HOME", "HOME"};
 	for (int i = 0; i < 3; i++) {
 		const char *home = getenv(homes[i]);
-		if (home) /* a home that is not there is not made */
+		if (home) /* a home that does not exist is not made */
 			return *home == '/' && (i == 0 || access(home, F_OK) == 0)
 				   ? smalti_format(error, "%s/.starpu/sampling", home)
 				   : NULL;
@@ -224,7 +224,7 @@ int smalti_perf_directory_open(struct smalti_perf_directory *directory,
 {
 	if (choose(directory, error) < 0)
 		return -1;
-	/* Otherwise it looks into the usual directory as well. */
+	/* Without XDG_CACHE_HOME StarPU would look into the usual directory, too. */
 	if (smalti_environment_set(environment, "STARPU_PERF_MODEL_DIR", directory->path, error) == 0 &&
 	    smalti_environment_set(environment, "XDG_CACHE_HOME", directory->path, error) == 0 &&
 	    smalti_environment_set(environment, "STARPU_PERF_MODEL_PATH", NULL, error) == 0 &&

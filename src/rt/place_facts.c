@@ -41,7 +41,7 @@ void smalti_worker_lists_free(struct smalti_worker_lists *lists)
 	*lists = (struct smalti_worker_lists){0, NULL, NULL};
 }
 
-/* Each worker's: as measured, else by the speed on paper. */
+/* Finds each worker's rate: measured, else by its speed on paper. */
 static int find_rates(const struct smalti_session *session, double *rates, bool *measured,
 		      struct smalti_error *error)
 {
@@ -64,7 +64,7 @@ int64_t smalti_place_facts_memory(const struct smalti_session *session, int plac
 				       : smalti_device_shares(node).tiles;
 }
 
-/* StarPU counts in MB/s and µs. */
+/* Converts StarPU's MB/s and µs. */
 static struct smalti_link_fact link_of(unsigned from, unsigned to)
 {
 	return (struct smalti_link_fact){1e6 * starpu_transfer_bandwidth(from, to),

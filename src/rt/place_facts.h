@@ -4,7 +4,7 @@
 #include "rt/rates.h"
 #include "rt/session.h"
 
-/* What plans go by of a session's places (rt/places.h). */
+/* Facts of a session's places (rt/places.h), which plans use. */
 struct smalti_place_fact {
 	double
 	    rate; /* of the transformer's tasks: operations a second of all workers together; 0: no worker */
@@ -15,24 +15,24 @@ struct smalti_link_fact {
 };
 struct smalti_place_facts {
 	int count;
-	bool ranks;    /* each place is a rank; else place 0 are the CPUs of one process */
+	bool ranks;    /* each place is a rank; else place 0 is one process's CPUs */
 	bool measured; /* some rates are; else all are on paper */
 	struct smalti_place_fact *place;
 	struct smalti_link_fact *link; /* [from · count + to] */
 };
 
-/* All 0. */
+/* Makes facts that are all 0. */
 int smalti_place_facts_new(struct smalti_place_facts *facts, int count, struct smalti_error *error);
-/* Rates from StarPU's performance models as earlier sessions have left them, so that all requests of one go
- * by the same. A worker that they do not know has its speed on paper, as many times as that was wrong for the
- * others. Links from StarPU's model of the bus. Of ranks, what smalti_rank_facts_gather() has found. Free
- * with smalti_place_facts_free(). */
+/* Finds the rates in StarPU's performance models as earlier sessions left them, so that all requests of a
+ * session use the same rates. A worker without measurements has its speed on paper, times the others' ratio
+ * of measured to paper speed. Links are from StarPU's model of the bus. Facts of ranks are from
+ * smalti_rank_facts_gather(). Free with smalti_place_facts_free(). */
 int smalti_place_facts_of(const struct smalti_session *session, struct smalti_place_facts *facts,
 			  struct smalti_error *error);
 void smalti_place_facts_free(struct smalti_place_facts *facts);
 
-/* The workers of this process that transformers are spread over by default, devices or, where there is none,
- * CPUs, and what each has run. */
+/* The workers of this process that transformers use by default, devices or, without devices, CPUs, and what
+ * each has run. */
 struct smalti_worker_lists {
 	int count;
 	int *worker;                   /* of each */
@@ -41,5 +41,5 @@ struct smalti_worker_lists {
 int smalti_worker_lists_new(const struct smalti_session *session, struct smalti_worker_lists *lists,
 			    struct smalti_error *error);
 void smalti_worker_lists_free(struct smalti_worker_lists *lists);
-/* Bytes that tiles may take in one of this process's memories. */
+/* Returns the bytes that tiles may take in one of this process's memories. */
 int64_t smalti_place_facts_memory(const struct smalti_session *session, int place);

@@ -85,10 +85,10 @@ double smalti_places_speed(const struct smalti_places *places, const double *spe
 	return highest;
 }
 
-/* What the task reads and writes, in the op's order. */
+/* Owners of what a task reads and writes, in the op's order. */
 struct owners {
-	int read, written; /* of the first tile that has one */
-	bool updates;      /* a tile that has none */
+	int read, written; /* of the first tile that has an owner */
+	bool updates;      /* whether it updates a tile without owner */
 };
 
 static void look_at(struct owners *owners, enum smalti_access access, int owner)

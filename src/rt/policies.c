@@ -7,7 +7,7 @@
 
 #include <starpu.h>
 
-/* It keeps all tasks back until the program calls starpu_do_schedule(): for StarPU's own tests. */
+/* A policy for StarPU's own tests: it keeps all tasks back until the program calls starpu_do_schedule(). */
 static const char test_policy[] = "graph_test";
 static const char library_variable[] = "STARPU_SCHED_LIB";
 
@@ -19,8 +19,8 @@ const struct starpu_sched_policy *smalti_policy(int index)
 	return NULL;
 }
 
-/* These ask whether a worker can run a task only where another may have it instead. Others would keep it for
- * the worker that they chose before, or end the program. */
+/* Tells whether a policy checks a worker only where another one may still get the task. Others would keep it
+ * for the worker that they chose before, or end the program. */
 bool smalti_policy_reconsiders(const char *name)
 {
 	static const char *const names[] = {"lws",  "ws",    "eager", "prio",  "dm",
@@ -50,7 +50,7 @@ bool smalti_policy_library(const char *name, char path[PATH_MAX])
 	return access(path, R_OK) == 0;
 }
 
-/* 1: the library of the user's, or a shipped one, has it, 0: it does not, or there is none. */
+/* Returns 1 if the user's or a shipped library has it, 0 if not or if there is none. */
 static int look_into_library(const char *name, struct smalti_error *error)
 {
 	static const char symbol[] = "starpu_get_sched_lib_policy";

@@ -7,15 +7,15 @@
 
 struct starpu_sched_policy;
 
-/* StarPU's scheduling policies that can run graphs: number `index`, NULL behind the last. */
+/* Returns number `index` of StarPU's scheduling policies that can run graphs, NULL after the last one. */
 const struct starpu_sched_policy *smalti_policy(int index);
-/* Whether a worker may come to be unfit for tasks that wait already: others take them then. */
+/* Tells whether a worker may become unfit for tasks that already wait, so that others take them. */
 bool smalti_policy_reconsiders(const char *name);
 
-/* The library of a policy that is shipped; false: there is none of that name, or the user names one by
+/* Finds the library of a shipped policy; false: there is none of that name, or the user names a library by
  * STARPU_SCHED_LIB. */
 bool smalti_policy_library(const char *name, char path[PATH_MAX]);
 
-/* Whether StarPU has the policy, Smalti ships it, or the library has it that the environment's
- * STARPU_SCHED_LIB names. -1 with SMALTI_EINVAL. NULL or "": the default, which it has. */
+/* Checks that StarPU has the policy, that Smalti ships it, or that the library of the environment's
+ * STARPU_SCHED_LIB has it. -1 with SMALTI_EINVAL. NULL or "" is the default, which exists. */
 int smalti_policy_check(const char *name, struct smalti_error *error);

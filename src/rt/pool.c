@@ -5,29 +5,29 @@
 #include <starpu.h>
 #include <sys/mman.h>
 
-/* A segregated fit: free blocks hang in bins by size, eight to a power of two, and grow together with their
- * neighbours when they are freed. Blocks are cut from large mapped chunks, whose fresh end is touched only
- * when no free block serves. */
+/* A segregated fit: free blocks are in bins by size, eight for each power of two. Freed blocks are joined
+ * with free neighbours. Blocks are cut from large mapped chunks, whose fresh end is touched only when no free
+ * block fits. */
 enum {
 	ALIGNMENT = 64,
 	BINS = 8 * 64,
 	HUGE_PAGE = 1 << 21,
-	CHUNK = 1 << 28,    /* of address space: pages come when they are touched */
-	HEADROOM = 1 << 27, /* that tiles leave to all others: StarPU ends the program when it gets nothing */
+	CHUNK = 1 << 28,    /* of address space: a page comes when it is touched */
+	HEADROOM = 1 << 27, /* for everything but tiles: StarPU ends the program when it gets nothing */
 };
 
 struct chunk {
-	char *fresh, *end; /* what no block has been cut from */
+	char *fresh, *end; /* from which no block was cut yet */
 	struct block *last;
 	struct chunk *next;
 	int64_t bytes;
 	bool pinned;
 };
 
-enum state { TAKEN, KEPT, DROPPED }; /* DROPPED: free, and its pages are with the system */
+enum state { TAKEN, KEPT, DROPPED }; /* DROPPED: free, and the system has its pages */
 
 struct block {
-	int64_t bytes; /* with this head */
+	int64_t bytes; /* includes this head */
 	struct block *before;
 	struct chunk *chunk;
 	struct block *next, *previous; /* in its bin */
@@ -83,7 +83,7 @@ static struct block *after(const struct block *block)
 	return end < block->chunk->fresh ? (struct block *)(void *)end : NULL;
 }
 
-/* The smallest of the bin that the size belongs to, else any of the next bin that has one. */
+/* Finds the smallest fitting block of the size's bin, else any block of the next larger bin that has one. */
 static struct block *find(const struct smalti_pool *pool, int64_t bytes)
 {
 	const int own = bin_of(bytes);
@@ -106,7 +106,7 @@ static struct block *begin_block(struct chunk *chunk, void *at, int64_t bytes, s
 	return block;
 }
 
-/* What a free block has beyond `bytes` becomes a block of its own. */
+/* Makes a block of its own of what a free block has beyond `bytes`. */
 static void split(struct smalti_pool *pool, struct block *block, int64_t bytes)
 {
 	const int64_t rest = block->bytes - bytes;
@@ -122,7 +122,7 @@ static void split(struct smalti_pool *pool, struct block *block, int64_t bytes)
 	link_block(pool, tail, block->state);
 }
 
-/* NULL unless `spare` bytes more could be had as well. */
+/* Maps memory; NULL unless `spare` more bytes could be mapped, too. */
 static void *map(int64_t bytes, int64_t spare)
 {
 	char *memory = mmap(NULL, (size_t)(bytes + spare), PROT_READ | PROT_WRITE,
@@ -130,11 +130,11 @@ static void *map(int64_t bytes, int64_t spare)
 	if (memory == MAP_FAILED)
 		return NULL;
 	munmap(memory + bytes, (size_t)spare);
-	madvise(memory, (size_t)bytes, MADV_HUGEPAGE); /* fewer faults; no matter when it is refused */
+	madvise(memory, (size_t)bytes, MADV_HUGEPAGE); /* fewer page faults; a refusal does not matter */
 	return memory;
 }
 
-/* Under a limit (ulimit -v) a chunk is at most a quarter of what is left, unless the block needs more. */
+/* Adds a chunk: under a limit (ulimit -v) at most a quarter of what is left, unless the block needs more. */
 static struct chunk *add_chunk(struct smalti_pool *pool, int64_t bytes)
 {
 	const int64_t least = smalti_round_up(bytes + HEAD, HUGE_PAGE);
@@ -159,7 +159,7 @@ static void unmap(struct chunk *chunk)
 	munmap(chunk, (size_t)chunk->bytes);
 }
 
-/* Chunks without a block in use go back to the system: their addresses, too. */
+/* Returns chunks without a used block to the system, addresses included. */
 static void drop_chunks(struct smalti_pool *pool)
 {
 	for (struct chunk **at = &pool->chunks; *at;) {
@@ -192,7 +192,7 @@ static struct block *cut(struct smalti_pool *pool, int64_t bytes)
 	return block;
 }
 
-/* The whole pages of every free block go back to the system. */
+/* Returns the whole pages of every free block to the system. */
 static void drop_kept(struct smalti_pool *pool)
 {
 	for (const struct chunk *chunk = pool->chunks; chunk; chunk = chunk->next) {
@@ -227,7 +227,7 @@ static struct block *take(struct smalti_pool *pool, int64_t bytes)
 	return block;
 }
 
-/* What is too small for a block of its own stays with the one before. */
+/* Includes a rest that is too small for a block of its own. */
 int64_t smalti_pool_block_bytes(int64_t bytes)
 {
 	return smalti_round_up(bytes + HEAD, ALIGNMENT) + ALIGNMENT;
@@ -249,7 +249,7 @@ void *smalti_pool_take(struct smalti_pool *pool, int64_t bytes)
 	return (char *)block + HEAD;
 }
 
-/* `second` lies right behind `first`, and neither is in a bin. */
+/* Joins `second` to `first`, which it follows directly; neither is in a bin. */
 static void join(struct block *first, struct block *second)
 {
 	struct block *following = after(second);

@@ -3,9 +3,9 @@
 #include "rt/places.h"
 #include "rt/ranks.h"
 
-/* What a rank says of itself. */
+/* The facts that a rank reports of itself. */
 struct rank_fact {
-	double on_paper; /* as the rate */
+	double on_paper; /* of the rank's workers */
 	int64_t memory, times;
 };
 
@@ -26,7 +26,7 @@ static int look_at_own(const struct smalti_session *session, struct rank_fact *o
 	return status;
 }
 
-/* The lists of all ranks, which lie in one memory, each in as many as the longest has. */
+/* Gathers the lists of all ranks in one memory, each as long as the longest. */
 static int gather_lists(const struct rank_fact *ranks, int count, const struct smalti_task_list *own,
 			struct smalti_task_list *lists, struct smalti_error *error)
 {

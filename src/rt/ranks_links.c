@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How fast the links between ranks are: messages go to and fro between two ranks at a time, as tiles do. */
+ * Measures the links between ranks: messages go back and forth between two ranks at a time, as tiles do. */
 #include "base/clock.h"
 #include "rt/place_facts.h"
 #include "rt/ranks.h"
@@ -10,10 +10,10 @@
 
 #include <starpu_mpi.h>
 
-enum { SMALL = 1, LARGE = 1 << 20, TRIALS = 3 }; /* bytes; the first one may have to connect */
+enum { SMALL = 1, LARGE = 1 << 20, TRIALS = 3 }; /* bytes; the first trial may have to connect */
 
-/* Whom a rank meets in a round: in rounds 0 … ranks − 2, or − 1 of an odd number, everybody meets everybody
- * once, as in a tournament. -1: nobody. */
+/* Returns the rank's partner in a round: in rounds 0 … ranks − 2, or … ranks − 1 of an odd number, all pairs
+ * meet once, as in a tournament. -1: nobody. */
 static int partner_of(int rank, int round, int ranks)
 {
 	const int even = ranks + ranks % 2, others = even - 1;
@@ -34,7 +34,7 @@ static void pass(starpu_data_handle_t handle, int partner, bool sends)
 		starpu_mpi_recv(handle, partner, 0, smalti_ranks_data(), &status);
 }
 
-/* The shortest way to the partner and back, halved. */
+/* Returns half of the shortest round trip to the partner, in seconds. */
 static double one_way(void *memory, size_t bytes, int partner)
 {
 	const bool first = smalti_ranks_own() < partner;
@@ -59,7 +59,7 @@ static struct smalti_link_fact measure(void *memory, int partner)
 	return (struct smalti_link_fact){LARGE / fmax(seconds - latency, least), latency};
 }
 
-/* The lower rank's word counts, both ways. */
+/* Copies the lower rank's measurement to the other direction. */
 static void mirror(struct smalti_link_fact *links, int count)
 {
 	for (int from = 0; from < count; from++)

@@ -8,20 +8,20 @@
 
 #include <starpu_mpi.h>
 
-/* MPI and StarPU-MPI are one per process. */
+/* MPI and StarPU-MPI, one per process. */
 static struct {
 	int count, own, beside;
-	MPI_Comm talk, data; /* of the inserting threads, of StarPU-MPI */
+	MPI_Comm talk, data; /* of the inserting threads; of StarPU-MPI */
 	bool open;           /* StarPU-MPI runs */
 	void (*give_up)(const struct smalti_error *cause);
 	double speed[SMALTI_MOST_RANKS];
-	int64_t moves;       /* counted alike on all ranks: the tags */
-	int64_t told, heard; /* jobs that fail: to each rank, from all */
+	int64_t moves;       /* equal on all ranks: the tags */
+	int64_t told, heard; /* jobs that fail: told to each rank, heard from all */
 } ranks = {.count = 1, .beside = 1};
 
 enum { PAUSE = 200000, BYTES_AT_ONCE = 1 << 30 }; /* nanoseconds */
 
-/* mpirun, srun and their like say so in the environment. */
+/* Reads what mpirun, srun and their like set in the environment. */
 bool smalti_ranks_launched(void)
 {
 	static const char *const counts[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
@@ -90,7 +90,7 @@ int smalti_ranks_beside(void)
 	return ranks.beside;
 }
 
-/* Where a failure comes from. */
+/* Adds where a failure comes from. */
 static void sign(struct smalti_error *error)
 {
 	char host[MPI_MAX_PROCESSOR_NAME];
@@ -110,7 +110,7 @@ void smalti_ranks_give_up(const struct smalti_error *cause)
 	MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-/* Without taking the CPU from the workers, as a blocking call would. */
+/* Waits without taking the CPU from the workers, as a blocking call would. */
 static void await(MPI_Request *request, void (*idle)(void *user), void *user)
 {
 	for (int done = 0; MPI_Test(request, &done, MPI_STATUS_IGNORE), !done;) {
@@ -127,7 +127,7 @@ static void send(const void *bytes, int64_t count, int rank, int tag)
 	await(&request, NULL, NULL);
 }
 
-/* From one rank to all. */
+/* Sends bytes from one rank to all. */
 static void broadcast(void *bytes, int64_t count, int from, void (*idle)(void *user), void *user)
 {
 	for (char *at = bytes; count > 0;) {
@@ -140,7 +140,7 @@ static void broadcast(void *bytes, int64_t count, int from, void (*idle)(void *u
 	}
 }
 
-/* Each value becomes the least of all ranks. */
+/* Sets each value to the least of all ranks. */
 static void find_least(int64_t *values, int count, void (*idle)(void *user), void *user)
 {
 	MPI_Request request;
@@ -204,14 +204,14 @@ void smalti_ranks_gather(const void *own, int64_t bytes, void *all)
 	await(&request, NULL, NULL);
 }
 
-/* How jobs end */
+/* Outcomes of jobs */
 
 struct smalti_ranks_outcomes {
 	MPI_Request request[SMALTI_MOST_RANKS]; /* of each rank but 0 */
 	struct smalti_error error[SMALTI_MOST_RANKS];
 };
 
-/* Of messages: MPI has tags to 32767 at least, and few jobs are active. */
+/* The tags of messages: MPI has tags to 32767 at least, and few jobs are active. */
 enum { TAG_WARNING = INT16_MAX };
 static int tag_of(int64_t job)
 {
@@ -240,7 +240,7 @@ bool smalti_ranks_heard(struct smalti_ranks_outcomes **outcomes, struct smalti_e
 	MPI_Testall(ranks.count - 1, &(*outcomes)->request[1], &all, MPI_STATUSES_IGNORE);
 	if (!all)
 		return false;
-	/* a rank that was told of a failure was cancelled, but the failure is another one's */
+	/* a rank that was warned of a failure was cancelled: the failure is another rank's */
 	for (int rank = 1; rank < ranks.count; rank++)
 		if (error->code == SMALTI_OK || error->code == SMALTI_ECANCELLED)
 			smalti_pass(error, &(*outcomes)->error[rank]);
@@ -338,7 +338,7 @@ int smalti_ranks_of(int place)
 	return place == SMALTI_ANYWHERE ? 0 : place % ranks.count;
 }
 
-/* What was written last, to one more rank. */
+/* Sends the last version of a tile to one more rank. */
 static void copy_to(struct smalti_tile *tile, int rank, int priority)
 {
 	const starpu_mpi_tag_t tag = ++ranks.moves;

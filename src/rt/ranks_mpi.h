@@ -3,5 +3,5 @@
 
 #include <mpi.h>
 
-/* For src/rt: what StarPU-MPI sends tiles over. */
+/* Returns what StarPU-MPI sends tiles over, for src/rt. */
 MPI_Comm smalti_ranks_data(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/ranks.h"
 
-/* Without MPI: one rank, which agrees with itself. */
+/* Without MPI there is one rank, which agrees with itself. */
 
 int smalti_ranks_start(void (*give_up)(const struct smalti_error *cause), struct smalti_error *error)
 {

@@ -23,7 +23,7 @@ static bool all_have(const struct smalti_task_list *lists, int count, uint64_t k
 	return true;
 }
 
-/* Each does as many as the first one did. */
+/* Compares on the tasks that all have, as many as the first one did. */
 static void compare(const struct smalti_task_list *lists, int count, double *rates)
 {
 	double flops = 0;

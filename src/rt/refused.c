@@ -8,14 +8,14 @@
 enum { PIECE = 2 << 20, MOST = 64 };
 
 static char nothing;
-/* Each is twice as large as the one before, or more; a smaller one may still be in use. */
+/* Each is at least twice as large as the one before; a smaller one may still be in use. */
 static struct {
 	char *memory;
 	int64_t bytes;
 } place[MOST];
 static atomic_int places;
 
-/* One piece of a file in memory, as often as it takes. */
+/* Maps one piece of a file as often as it takes. */
 static bool fill(char *memory, int64_t bytes, int file)
 {
 	for (int64_t at = 0; at < bytes; at += PIECE)

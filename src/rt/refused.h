@@ -3,13 +3,14 @@
 
 #include "base/base.h"
 
-/* Places for tiles whose memory the system has refused: they hold nothing. */
+/* Placeholder memory for tiles whose memory the system has refused: it holds no data. */
 
-/* Has a place of so many bytes that may be written and read: other ranks (rt/ranks.h) send there and from
- * there, whatever has failed. It takes addresses, and of memory 2 MB in all. By one thread. */
+/* Prepares placeholder memory of `bytes` bytes that may be written and read: other ranks (rt/ranks.h) send to
+ * it and from it, whatever has failed. It takes addresses, and 2 MB of memory in all. One thread calls it. */
 int smalti_refused_prepare(int64_t bytes, struct smalti_error *error);
-/* A place of so many bytes, if any was prepared; else one that nobody may touch. Any thread. */
+/* Returns a placeholder of `bytes` bytes, if any was prepared; else one that no code may access. Any
+ * thread. */
 void *smalti_refused_place(int64_t bytes);
 bool smalti_refused_has(const void *memory);
-/* When no tile is left. */
+/* Frees them when no tile is left. */
 void smalti_refused_free(void);

@@ -5,7 +5,7 @@
 
 enum { NAME = 256 };
 
-/* The model of a device, from StarPU's name of its worker: "CUDA 0.0 (NAME 79.1 GiB BUS)". */
+/* Reads the model of a device from StarPU's name of its worker: "CUDA 0.0 (NAME 79.1 GiB BUS)". */
 static void read_model(int worker, char model[NAME])
 {
 	char name[NAME];
@@ -14,7 +14,7 @@ static void read_model(int worker, char model[NAME])
 	begin = begin ? begin + 1 : name;
 	if (end)
 		*end = '\0';
-	if (end && (end = strrchr(begin, ' '))) /* before its memory */
+	if (end && (end = strrchr(begin, ' '))) /* before the size of its memory */
 		*end = '\0';
 	snprintf(model, NAME, "%s", begin);
 }

@@ -3,9 +3,9 @@
 
 #include "rt/session.h"
 
-/* A kind of device computes other bits than another. So that they repeat whatever the policy chooses, a
- * session may say that a task that devices have a form of runs on devices (rt/devices_alone.h), which have to
- * be of one kind, and all others on CPUs. */
+/* Different kinds of devices compute different bits. For bits that do not depend on the policy, a session may
+ * require that tasks that devices can run do so on devices of one kind (rt/devices_alone.h), and all others
+ * on CPUs. */
 
-/* Whether the session's devices are: with StarPU running. -1 with SMALTI_EUNSUPPORTED. */
+/* Checks that the session's devices are of one kind; StarPU is running. -1 with SMALTI_EUNSUPPORTED. */
 int smalti_reproducible_check(const struct smalti_session *session, struct smalti_error *error);

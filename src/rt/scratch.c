@@ -6,28 +6,28 @@
 #include <limits.h>
 #include <starpu.h>
 
-/* Where a tile lies in the file. */
+/* The place of a tile in the file. */
 struct extent {
 	int64_t offset, bytes;
-	struct extent *next; /* of those that are free */
+	struct extent *next; /* in the list of free extents */
 };
 
-/* Its measurement needs objects of its own: these operations make them, and nothing is written to those. */
+/* StarPU's own operations. Its measurement needs their objects; nothing is written to those. */
 static const struct starpu_disk_ops *const theirs = &starpu_disk_stdio_ops;
 
 static struct scratch {
 	struct smalti_session *session;
 	struct smalti_offload *file;
-	void *measuring; /* what their operations work on while the disk is measured; then NULL */
+	void *measuring; /* the state of StarPU's operations while the disk is measured; else NULL */
 	pthread_mutex_t mutex;
 	struct extent *free;
 	int64_t end;
-	struct smalti_error error; /* the first */
+	struct smalti_error error; /* the first one */
 } scratch = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static struct extent nowhere = {.bytes = -1}; /* that of a tile which there was no memory for */
+static struct extent nowhere = {.bytes = -1}; /* of a tile for which there was no memory */
 
-/* What is on the disk may be any task group's. */
+/* Fails all task groups: what is on the disk may belong to any. */
 static void fail_all(const struct smalti_error *error)
 {
 	struct smalti_lost *lost = &scratch.session->lost;
@@ -37,7 +37,7 @@ static void fail_all(const struct smalti_error *error)
 		smalti_task_group_fail(group, error);
 }
 
-/* One of the same size that is free, or NULL. */
+/* Takes a free extent of the same size, or returns NULL. */
 static struct extent *take_free(int64_t bytes)
 {
 	HOLD_MUTEX(&scratch.mutex);
@@ -62,7 +62,7 @@ static struct extent *append(int64_t bytes)
 	return extent;
 }
 
-/* Never NULL: StarPU would ask for ever. */
+/* Never returns NULL: StarPU would ask for ever. */
 static void *allocate(void *base, size_t bytes)
 {
 	(void)base;
@@ -88,7 +88,7 @@ static void give_back(void *base, void *object, size_t bytes)
 	scratch.free = extent;
 }
 
-/* Where in the file; while StarPU measures, there is nothing else in it. */
+/* Returns the position in the file. While StarPU measures, the file holds nothing else. */
 static int64_t place(const void *object, off_t offset)
 {
 	return offset + (scratch.measuring ? 0 : ((const struct extent *)object)->offset);
@@ -110,7 +110,7 @@ static int write_tile(void *base, void *object, const void *data, off_t offset, 
 	return 0;
 }
 
-/* What cannot be read is zeros. */
+/* Reads a tile; what cannot be read becomes zeros. */
 static int read_tile(void *base, void *object, void *data, off_t offset, size_t bytes)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -146,7 +146,8 @@ static int measure(unsigned node, void *base)
 	return theirs->bandwidth(node, scratch.measuring);
 }
 
-/* Copies by these are done when they return; where one waits for the disk, other workers go on. */
+/* StarPU's disk operations. They have copied when they return; while one waits for the disk, other workers
+ * continue. */
 static struct starpu_disk_ops operations = {
     .plug = plug,
     .unplug = unplug,
@@ -157,8 +158,8 @@ static struct starpu_disk_ops operations = {
     .write = write_tile,
 };
 
-/* What is measured with is beside StarPU's other measurements: nothing in the scratch directory has a name.
- */
+/* Adds the disk. It is measured beside StarPU's other measurements: no file in the scratch directory has a
+ * name. */
 static int add_disk(char *measurements, struct smalti_error *error)
 {
 	scratch.measuring = theirs->plug(measurements, -1);

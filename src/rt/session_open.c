@@ -30,10 +30,10 @@
 enum {
 	MEGABYTE = 1 << 20,
 	LEAST_TILES = 32 * MEGABYTE,
-	START = 64 * MEGABYTE, /* what StarPU takes when it starts, well counted */
+	START = 64 * MEGABYTE, /* a generous estimate of what StarPU takes when it starts */
 };
 
-static bool is_open; /* StarPU is one per process */
+static bool is_open; /* StarPU allows one session per process */
 
 void smalti_session_defaults(struct smalti_session_options *options)
 {
@@ -73,8 +73,8 @@ static int check_options(const struct smalti_session_options *options, const str
 	return smalti_policy_check(chosen ? chosen : options->policy, error);
 }
 
-/* StarPU takes CUDA's memory in pieces of 128 MB, which it cuts; where those are much of what it may have it
- * asks for the next one for ever. */
+/* Turns off StarPU's suballocator where devices have little memory: it takes CUDA's memory in pieces of 128
+ * MB, and asks for the next piece for ever. */
 static int cut_no_pieces(const struct smalti_session *session, struct smalti_environment *changes,
 			 struct smalti_error *error)
 {
@@ -101,8 +101,8 @@ static int limit_devices(const struct smalti_session *session, int64_t bytes,
 	return cut_no_pieces(session, changes, error);
 }
 
-/* StarPU's idle workers copy to main memory what is new on a device, so that room is there soon: where
- * devices' memory is not limited that moves tiles for nothing. */
+/* Keeps idle workers from copying new data on devices to main memory in advance. Where devices' memory is not
+ * limited those transfers are useless. */
 static int leave_tiles(struct smalti_environment *changes, struct smalti_error *error)
 {
 	static const char *const shares[] = {"STARPU_MINIMUM_CLEAN_BUFFERS", "STARPU_TARGET_CLEAN_BUFFERS"};
@@ -115,8 +115,8 @@ static int leave_tiles(struct smalti_environment *changes, struct smalti_error *
 	return 0;
 }
 
-/* StarPU looks for OpenCL's devices in any case, and so does hwloc where it has a plugin for that. PoCL ends
- * a program that has too little memory for a device, or no /sys. */
+/* Hides OpenCL from StarPU and hwloc, which look for its devices in any case. PoCL ends a program that has
+ * too little memory for a device, or no /sys. */
 static int hide_opencl(const struct smalti_session_options *options, struct smalti_environment *changes,
 		       struct smalti_error *error)
 {
@@ -130,7 +130,7 @@ static int hide_opencl(const struct smalti_session_options *options, struct smal
 	return smalti_environment_set(changes, "OCL_ICD_VENDORS", "/dev/null", error);
 }
 
-/* One measurement is better than an estimate; CPUs of which some are slowed down are measured one by one. */
+/* Has one measurement replace the estimate, and CPUs measured one by one if some are slowed down. */
 static int set_measuring(struct smalti_environment *changes, struct smalti_error *error)
 {
 	static const char least[] = "STARPU_CALIBRATE_MINIMUM", alike[] = "STARPU_PERF_MODEL_HOMOGENEOUS_CPU";
@@ -141,7 +141,7 @@ static int set_measuring(struct smalti_environment *changes, struct smalti_error
 	return smalti_environment_set(changes, alike, "0", error);
 }
 
-/* StarPU finds a policy that is shipped by the name of its library. */
+/* Names the library of a shipped policy, by which StarPU finds it. */
 static int name_library(const char *policy, struct smalti_environment *changes, struct smalti_error *error)
 {
 	char path[PATH_MAX];
@@ -151,7 +151,7 @@ static int name_library(const char *policy, struct smalti_environment *changes, 
 	return smalti_environment_set(changes, "STARPU_SCHED_LIB", path, error);
 }
 
-/* Whether ranks may run on the same cores. Bound threads would all be on the first of them. */
+/* Tells whether ranks may run on the same cores. Bound threads would all be on the first of them. */
 static bool crowds(const struct smalti_session *session)
 {
 	return smalti_ranks_beside() * session->cpus.allowed_cores > session->cpus.cores;
@@ -169,7 +169,7 @@ static int unbind(const struct smalti_session *session, struct smalti_environmen
 static int change_environment(struct smalti_session *session, const struct smalti_session_options *options,
 			      struct smalti_environment *changes, struct smalti_error *error)
 {
-	char megabytes[32] = "0"; /* StarPU refuses nothing: who inserts tasks keeps to the memory there is */
+	char megabytes[32] = "0"; /* no limit: the code that inserts tasks keeps within the memory */
 	if (session->offloads)
 		snprintf(megabytes, sizeof(megabytes), "%" PRId64,
 			 smalti_round_up(session->memory_limit - SMALTI_PROGRAM_BYTES, MEGABYTE) / MEGABYTE);
@@ -185,7 +185,7 @@ static int change_environment(struct smalti_session *session, const struct smalt
 	return smalti_perf_directory_open(&session->directory, changes, error);
 }
 
-/* How many workers it will be at most. */
+/* Returns the maximum number of CPU workers. */
 static int most_workers(const struct starpu_conf *conf, const struct smalti_machine_cpus *cpus)
 {
 	const char *forced = getenv("STARPU_NCPU");
@@ -196,21 +196,21 @@ static int most_workers(const struct starpu_conf *conf, const struct smalti_mach
 	return conf->ncpus > 0 ? conf->ncpus : cpus->allowed_cores;
 }
 
-/* StarPU asks for ever for memory that it was promised, where it can move tiles to a disk to make room: so
- * all of it has to be there, what the pool leaves to others, and some for what lies between tiles. */
+/* Returns the bytes that must be there. StarPU asks for ever for promised memory where it can move tiles to a
+ * disk: so all of it, what the pool leaves to others, and some for what lies between tiles. */
 static int64_t bytes_to_start(const struct smalti_session *session)
 {
 	return session->offloads ? 3 * START + session->memory_limit + session->memory_limit / 8 : START;
 }
 
-/* A device's worker has a core to itself; some operations run on CPUs alone. */
+/* Leaves a core to each device's worker; some operations run only on CPUs. */
 static int cpus_beside(const struct smalti_machine_cpus *cpus, int64_t devices)
 {
 	return devices < cpus->allowed_cores ? cpus->allowed_cores - (int)devices : 1;
 }
 
-/* One that goes by what tasks take where workers are unlike: else a slow one takes long tasks that all wait
- * for. */
+/* Returns the default policy. Where workers differ it uses tasks' times: otherwise a slow worker takes long
+ * tasks that all wait for. */
 static const char *default_policy(const struct smalti_session *session)
 {
 	return session->device_counts.sum || smalti_slowdown_text() ? "dmdas" : "lws";
@@ -229,11 +229,11 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 		conf.ncpus = counts->sum ? cpus_beside(&session->cpus, counts->sum) : -1;
 	conf.nopencl = (int)counts->of[SMALTI_OPENCL_DEVICES];
 	conf.ncuda = (int)counts->of[SMALTI_CUDA_DEVICES];
-	conf.nhip = 0;          /* no codelet has a kernel for them */
-	conf.catch_signals = 0; /* signals are the program's, not the library's */
+	conf.nhip = 0;          /* no codelet has HIP kernels */
+	conf.catch_signals = 0; /* signals belong to the program, not to the library */
 	if (smalti_ranks_count() > 1) {
 		conf.will_use_mpi = 1;
-		conf.reserve_ncpus = conf.ncpus < 0 ? 1 : 0; /* for the thread that talks to other ranks */
+		conf.reserve_ncpus = conf.ncpus < 0 ? 1 : 0; /* for the communicating thread */
 	}
 	int status = -1;
 	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&
@@ -253,13 +253,14 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 		return -1;
 	if (counts->of[SMALTI_CUDA_DEVICES] && !session->memory_limit) {
 		smalti_pool_pin(session->pool);
-		session->memory -= session->memory / 4; /* what a pool whose pages stay may keep unused */
+		session->memory -= session->memory / 4; /* a pool of pinned pages may keep this unused */
 	}
 	smalti_tile_memory_open(session->pool, session->offloads);
 	return 0;
 }
 
-/* StarPU ends the program over a measurement that it cannot write. A lost device's tasks took no time. */
+/* Stops StarPU. Drops measurements that it cannot write, which would end the program, and those with a lost
+ * device, whose tasks took no time. */
 static void stop_starpu(struct smalti_session *session)
 {
 	if (!smalti_perf_directory_writable(&session->directory) ||
@@ -273,7 +274,7 @@ static void stop_starpu(struct smalti_session *session)
 	smalti_perf_directory_close(&session->directory);
 }
 
-/* The user's variable wins over the options. */
+/* Prefers the user's variable to the options. */
 static void set_memory(struct smalti_session *session, const struct smalti_session_options *options)
 {
 	const int64_t tiles = smalti_environment_memory();
@@ -306,7 +307,7 @@ static void free_session(struct smalti_session *session)
 	free(session);
 }
 
-/* Returns what every session has, whether tasks run in it or not. */
+/* Makes what every session has, whether tasks run in it or not. */
 static struct smalti_session *bare_session(struct smalti_error *error)
 {
 	struct smalti_session *session = smalti_calloc(1, sizeof(*session), error);
@@ -330,7 +331,7 @@ struct smalti_session *smalti_session_open_counting(int places, bool devices, st
 	return NULL;
 }
 
-/* What every session has in which tasks run, with StarPU or, without options, as a plain one. */
+/* Makes what every session has in which tasks run, with StarPU or, without options, as a plain one. */
 static struct smalti_session *new_session(const struct smalti_session_options *options,
 					  struct smalti_error *error)
 {
@@ -374,7 +375,7 @@ static int64_t least_task_bytes(const struct smalti_session *session)
 	return least;
 }
 
-/* With StarPU running. */
+/* Fills in what needs a running StarPU. */
 static int look_around(struct smalti_session *session, const struct smalti_session_options *options,
 		       struct smalti_error *error)
 {
@@ -406,7 +407,7 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	return session->trace ? smalti_trace_start(session->trace, error) : 0;
 }
 
-/* On this rank. */
+/* Opens the session on this rank. */
 static struct smalti_session *open_session(const struct smalti_session_options *options,
 					   struct smalti_error *error)
 {
@@ -430,7 +431,7 @@ static struct smalti_session *open_session(const struct smalti_session_options *
 	return NULL;
 }
 
-/* What plans depend on is, or becomes, the same on all ranks. */
+/* Makes what plans depend on equal on all ranks, or checks that it is. */
 static int join_ranks(struct smalti_session *session, struct smalti_error *error)
 {
 	struct smalti_ranks_vote vote = {.digest = (uint64_t)session->memory_limit};

@@ -14,28 +14,30 @@
 
 #include <math.h>
 
-/* A tile's history in a run without limits: when its last writer and its last reader have ended. */
+/* The times of a tile in a run without limits: when its last writer and its last reader ended. */
 struct tile_times {
 	double written, read;
 };
 
 enum { RATIOS = 128 };
 
-/* StarPU has one machine, and so one such record. */
+/* The simulation. StarPU has one machine, so there is one. */
 static struct {
 	struct smalti_simulated_machine machine;
 	int precisions[SMALTI_WORKS];
-	int kinds;                        /* of workers: CPUs, then those of the GPUs */
-	struct smalti_measured *measured; /* NULL: nothing */
-	/* By how much the machine's rates are wrong for an operation's tasks, of those that were measured. */
+	int kinds;                        /* of workers: the CPUs, then those of the GPUs */
+	struct smalti_measured *measured; /* NULL: there are no measurements */
+	/* The errors of the machine's rates by operation: times that were measured, and those by the
+	 * rates. */
 	struct ratio {
 		const char *name;
 		double measured[1 + SMALTI_MACHINE_GPU_KINDS], reckoned[1 + SMALTI_MACHINE_GPU_KINDS];
 	} ratios[RATIOS];
 	int ratio_count;
-	double *costs; /* of each task by each kind, in seconds; INFINITY: none */
-	double *waits; /* of each task, on a GPU: where exchanges block, what it receives before it begins */
-	double received; /* bytes, by the task that is inserted next */
+	double *costs;   /* of each task by each kind, in seconds; INFINITY: none */
+	double *waits;   /* of each task on a GPU, where exchanges block: seconds to receive data before it
+			    begins */
+	double received; /* bytes that the next inserted task receives */
 	struct tile_times *tiles;
 	int64_t tile_room;
 	struct smalti_crossings *crossings;
@@ -43,7 +45,7 @@ static struct {
 	int use_count;
 	double began; /* microseconds of StarPU's clock */
 	struct smalti_simulation result;
-	bool failed; /* for want of memory */
+	bool failed; /* out of memory */
 } run;
 
 static const struct smalti_machine_kind *kind_at(int kind)
@@ -87,7 +89,7 @@ int smalti_simulation_measure(const char *files, struct smalti_error *error)
 	return run.measured ? 0 : -1;
 }
 
-/* The machine, for those who ask what there is. */
+/* The machine, for questions about it */
 
 struct smalti_machine_cpus smalti_machine_cpus(void)
 {
@@ -143,7 +145,7 @@ static void close_gpu(struct smalti_device *device)
 const struct smalti_device_driver smalti_simulated = {
     .worker = STARPU_CUDA_WORKER, .available = count_gpus, .open = open_gpu, .close = close_gpu};
 
-/* What tasks take. */
+/* The costs of tasks */
 
 static double cost_of(const struct smalti_message *message, const struct smalti_machine_kind *kind)
 {
@@ -158,7 +160,7 @@ static double cost_of(const struct smalti_message *message, const struct smalti_
 	return seconds;
 }
 
-/* StarPU's answer, in microseconds. */
+/* Returns StarPU's prediction, in microseconds. */
 static double predict(struct starpu_task *task, struct starpu_perfmodel_arch *arch, unsigned implementation)
 {
 	(void)implementation;
@@ -189,11 +191,11 @@ double smalti_task_times_measured(struct starpu_task *task, int worker)
 int smalti_task_times_list(const struct smalti_task_times *times, uint64_t kind, int worker,
 			   struct smalti_task_list *list, struct smalti_error *error)
 {
-	(void)times, (void)kind, (void)worker, (void)list, (void)error; /* speeds are the machine's */
+	(void)times, (void)kind, (void)worker, (void)list, (void)error; /* the machine has the speeds */
 	return 0;
 }
 
-/* What was inserted. */
+/* The tasks that are inserted */
 
 static void uses(void *user, const struct smalti_tile *tile, enum smalti_access access)
 {
@@ -216,7 +218,7 @@ static void receives(void *user, const struct smalti_tile *tile)
 	run.received += (double)(tile->rows * tile->row_bytes);
 }
 
-/* The memory that a task runs in; SMALTI_CROSSES_ANYWHERE: it is not known. */
+/* Returns the memory node that a task runs in; SMALTI_CROSSES_ANYWHERE: not known. */
 static int memory_of(const struct starpu_task *task)
 {
 	enum { BITS = 32 };
@@ -233,7 +235,7 @@ static int memory_of(const struct starpu_task *task)
 	return memory;
 }
 
-/* The longest chain of tasks that ends with the next one, each taking what it does where it is fastest. */
+/* Extends the longest chain of tasks by the next one, which takes `cost` seconds and runs in `memory`. */
 static void extend_path(double cost, int memory)
 {
 	double begin = 0;
@@ -269,8 +271,8 @@ static struct ratio *ratio_of(const char *name)
 	return &run.ratios[i];
 }
 
-/* What was measured of such tasks; else by the machine's rates, as many times as those were wrong for others
- * of the name. */
+/* Returns the measured seconds of such tasks; else the machine's estimate, times the ratio of measured to
+ * estimated seconds of tasks of that name. */
 static double cost_at(const struct starpu_task *task, const struct smalti_message *message, int kind)
 {
 	const double reckoned = cost_of(message, kind_at(kind));
@@ -284,7 +286,7 @@ static double cost_at(const struct starpu_task *task, const struct smalti_messag
 						 : reckoned;
 	ratio->measured[kind] += measured;
 	ratio->reckoned[kind] += reckoned;
-	return fmax(measured, 1e-7); /* StarPU takes 0 for unknown */
+	return fmax(measured, 1e-7); /* StarPU takes 0 as unknown */
 }
 
 static double fill_costs(const struct starpu_task *task, const struct smalti_message *message, double *costs)
@@ -325,7 +327,7 @@ static void inserts(void *user, struct starpu_task *task)
 	result->flops += task->flops;
 }
 
-/* What became of it. */
+/* The results */
 
 static void add_stage(int64_t stage, double end)
 {

@@ -5,11 +5,12 @@
 
 #include <math.h>
 
-/* A session on a machine that is not there: in the program that is built with StarPU's simulation, tasks
- * compute nothing, and take what the machine's description says (simulation/machine.h). */
+/* Opens sessions on a simulated machine, in the program that is built with StarPU's simulation: tasks compute
+ * nothing, and take the time that the machine's description gives (simulation/machine.h). */
 
 #ifdef SMALTI_SIMGRID
-/* What transfers take at least, in seconds, once smalti_simulation_take() was called; NAN: not known. */
+/* Returns the least time of transfers in seconds, once smalti_simulation_take() was called; NAN: not
+ * known. */
 double smalti_simulation_transfers(void);
 #else
 static inline double smalti_simulation_transfers(void)
@@ -18,34 +19,34 @@ static inline double smalti_simulation_transfers(void)
 }
 #endif
 
-/* For that program alone. */
+/* Only that program uses what follows. */
 
 struct smalti_simulated_machine;
 struct smalti_session;
 
-/* Before the session is opened: the machine, and the precision of each kind of work (simulation/machine.h),
- * for which it must have rates. */
+/* Sets, before the session is opened, the machine and the precision of each kind of work
+ * (simulation/machine.h), for which it must have rates. */
 int smalti_simulation_open(const struct smalti_simulated_machine *machine, const int *precisions,
 			   struct smalti_error *error);
-/* From here on tasks take what they took in the runs of these traces (simulation/measured.h). */
+/* Has tasks take, from here on, the times from these traces' runs (simulation/measured.h). */
 int smalti_simulation_measure(const char *files, struct smalti_error *error);
 
-/* Has devices count as fast as they are at work of which so many operations (by enum smalti_work) are of each
- * kind; before, at products. */
+/* Sets the speeds of devices to those at a mix of work: `flops` has the operations of each kind (enum
+ * smalti_work). Before, they are those at products. */
 void smalti_simulation_expect(struct smalti_session *session, const double *flops);
 
 enum { SMALTI_SIMULATED_WORKERS = 176, SMALTI_SIMULATED_MEMORIES = 130 };
 
-/* Seconds and bytes. */
+/* Results in seconds and bytes. */
 struct smalti_simulation {
 	int64_t tasks;
 	double flops;
 	double makespan;   /* from the first task's insertion to the last one's end */
-	double text;       /* to the end of the text encoder's */
-	double *step_ends; /* to the end of each stage: denoising steps, then decoding */
-	int64_t steps;     /* stages */
-	/* No schedule takes less: the work shared ideally; the longest chain of tasks, each where it is
-	 * fastest, with what has to come between; what has to cross links (simulation/crossings.h). */
+	double text;       /* end of the text encoder's tasks */
+	double *step_ends; /* end of each stage: denoising steps, then decoding */
+	int64_t steps;     /* number of stages */
+	/* Lower bounds of schedules: the work shared ideally; the longest chain of tasks, each at its fastest
+	 * place, with the data between them; the data that must cross links (simulation/crossings.h). */
 	double area, path, transfers;
 	int worker_count;
 	struct smalti_simulated_worker {
@@ -55,12 +56,13 @@ struct smalti_simulation {
 	} workers[SMALTI_SIMULATED_WORKERS];
 	int memory_count;
 	struct smalti_simulated_memory {
-		int64_t peak, limit; /* in use at a task's end; what there is */
-		int64_t to, from;    /* that went there, and away */
-		int64_t needed; /* that a GPU must have so that nothing is moved out; filled in by others */
+		int64_t peak, limit; /* maximum at a task's end; total */
+		int64_t to, from;    /* that arrived, and that left */
+		int64_t needed;      /* that a GPU needs so that nothing is evicted; others fill it in */
 	} memories[SMALTI_SIMULATED_MEMORIES];
 };
 
-/* When all tasks have ended; free with smalti_simulation_free(). NULL with SMALTI_ENOMEM. */
+/* Returns the results when all tasks have ended; free with smalti_simulation_free(). NULL with
+ * SMALTI_ENOMEM. */
 struct smalti_simulation *smalti_simulation_take(struct smalti_session *session, struct smalti_error *error);
 void smalti_simulation_free(struct smalti_simulation *simulation);

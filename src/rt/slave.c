@@ -8,7 +8,7 @@
 
 #include <starpu.h>
 
-static struct smalti_pool *pool; /* what lives in one task; StarPU allocates the tiles */
+static struct smalti_pool *pool; /* of locals; StarPU allocates the tiles */
 
 #ifdef STARPU_USE_TCPIP_MASTER_SLAVE
 #define FOUND_BY_NAME __attribute__((visibility("default")))
@@ -18,7 +18,7 @@ enum { HAS_SLAVES = true };
 enum { HAS_SLAVES = false };
 #endif
 
-/* StarPU ends the process, within starpu_init(), when the master has ended. */
+/* Serves the master. StarPU ends the process, inside starpu_init(), when the master has ended. */
 static int serve(struct smalti_error *error)
 {
 	struct smalti_perf_directory directory = {NULL, false};
@@ -29,7 +29,7 @@ static int serve(struct smalti_error *error)
 	starpu_conf_init(&conf);
 	conf.nopencl = conf.ncuda = conf.nhip = 0;
 	smalti_forms_announce();
-	/* The directory is the master's, too: both have to measure the bus, or neither. */
+	/* The directory is also the master's: both must measure the bus, or neither. */
 	if (smalti_isa_check(error) < 0 || !(pool = smalti_pool_new(0, error)) ||
 	    smalti_environment_hide_plugin(&changes, error) < 0 ||
 	    smalti_perf_directory_open(&directory, &changes, error) < 0)
@@ -52,7 +52,7 @@ bool smalti_slaves_serve(void)
 	return starpu_tcpip_ms_worker_get_count() > 0;
 }
 
-/* The task group is the master's, which gets the error back. */
+/* Runs for a task group of the master, which gets the error back. */
 FOUND_BY_NAME void smalti_task_run_slave(void *interfaces[], void *argument)
 {
 	static _Thread_local struct smalti_error error;

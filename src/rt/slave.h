@@ -3,14 +3,13 @@
 
 #include <stdbool.h>
 
-/* StarPU's TCP/IP master-slave, which is for tests: other processes, the slaves, each with a memory of its
- * own. StarPU moves what a task reads there. A slave executes the operations that devices run, by their
- * functions for CPUs. */
+/* StarPU's TCP/IP master-slave, for tests: slaves are other processes, each with its own memory. StarPU moves
+ * what a task reads there. A slave executes the operations that devices run, by their CPU functions. */
 
-/* The first that a program does. In a slave, which STARPU_TCPIP_MS_MASTER in the environment makes of this
- * process, it executes what the master sends and ends the process: a slave reads no options, and opens no
+/* Serves a master, if STARPU_TCPIP_MS_MASTER in the environment makes this process a slave: executes what the
+ * master sends and ends the process. A program calls it first: a slave reads no options, and opens no
  * files. */
 void smalti_slave_serve(void);
 
-/* With StarPU running: whether there are any. */
+/* Tells whether there are slaves; StarPU is running. */
 bool smalti_slaves_serve(void);

@@ -19,7 +19,7 @@ const char *smalti_slowdown_text(void)
 	return text && *text ? text : NULL;
 }
 
-/* As `smalti topology` names it: of its kind, from 0 on. */
+/* Writes a name as `smalti topology` does: the kind and a number from 0 on. */
 static void name_worker(int worker, char name[NAME_LENGTH])
 {
 	snprintf(name, NAME_LENGTH, "%s%d", starpu_worker_get_type_as_string(starpu_worker_get_type(worker)),
@@ -39,7 +39,7 @@ static int refuse_worker(const char *item, struct smalti_error *error)
 			   smalti_slowdown_variable, known, item);
 }
 
-/* An item is WORKER:FACTOR. */
+/* Reads an item, WORKER:FACTOR. */
 static int read_item(const char *item, double *factors, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
@@ -89,7 +89,7 @@ double *smalti_slowdown_new(struct smalti_error *error)
 void smalti_slowdown_wait(double factor, double seconds)
 {
 	const struct timespec until = smalti_deadline((int64_t)(1e9 * (factor - 1) * seconds));
-	prctl(PR_SET_TIMERSLACK, 1); /* the thread's: short tasks would wait for 50 µs too long */
+	prctl(PR_SET_TIMERSLACK, 1); /* for this thread: short tasks would wait 50 µs too long */
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
 		;
 }

@@ -48,18 +48,18 @@ static int check_missing(const struct smalti_op *op, const struct smalti_buffer 
 	return smalti_fail(error, SMALTI_EINVAL, "%s: buffer '%s' is missing", op->name, buffer->name);
 }
 
-/* What is to become a task, while operations are added. */
+/* A task that is built while operations are added. */
 struct smalti_recording {
 	const char *name;
-	int depth; /* of regions within the outermost */
-	int place; /* of the first operation that has one */
+	int depth; /* of nested fusions */
+	int place; /* of the first operation that has a place */
 	struct smalti_message *message;
 	int capacity; /* of steps */
 	int tiles;
 	int64_t bytes; /* of the tiles */
 	struct use {
 		struct smalti_tile *tile;
-		enum smalti_access access; /* of all steps together */
+		enum smalti_access access; /* merged over all steps */
 		int first, last;           /* steps */
 	} use[SMALTI_TASK_TILES];
 };
@@ -87,7 +87,7 @@ static int number_of(const struct smalti_recording *r, const struct smalti_tile 
 	return number < r->tiles && r->use[number].tile == tile ? number : -1;
 }
 
-/* The number of a tile in the task. */
+/* Adds an access; returns the tile's number. */
 static int use_tile(struct smalti_recording *r, struct smalti_tile *tile, enum smalti_access access)
 {
 	const int step = r->message->steps, known = number_of(r, tile);
@@ -137,7 +137,8 @@ static int add_locals(struct smalti_recording *r, struct smalti_error *error)
 	return 0;
 }
 
-/* Arrays of the task's own, which StarPU frees: it may have been configured for tasks of 8 buffers. */
+/* Allocates the task's own arrays, which StarPU frees: StarPU may be configured for only 8 buffers per
+ * task. */
 static int take_arrays(struct starpu_task *task, const struct smalti_recording *r, struct smalti_error *error)
 {
 	task->dyn_handles = smalti_calloc(r->tiles + 1, sizeof(*task->dyn_handles), error);
@@ -155,7 +156,7 @@ static void renumber(struct smalti_message *message, const int16_t *number)
 	}
 }
 
-/* One more buffer of StarPU's. */
+/* Adds a buffer to StarPU's task. */
 static void add_buffer(struct starpu_task *task, struct smalti_tile *tile, enum smalti_access access,
 		       const struct smalti_session *session)
 {
@@ -164,12 +165,12 @@ static void add_buffer(struct starpu_task *task, struct smalti_tile *tile, enum 
 	smalti_observe(session, uses, tile, access);
 }
 
-/* Returns what a device takes for the locals: one that has ended leaves its memory to the next of its size.
- */
+/* Returns the bytes of a device for the locals: one that has ended leaves its memory to the next of its
+ * size. */
 static int64_t bytes_of_locals(const struct smalti_message *message)
 {
 	const struct smalti_local *local = smalti_message_locals(message);
-	bool left[SMALTI_TASK_TILES] = {false}; /* its memory, to another */
+	bool left[SMALTI_TASK_TILES] = {false}; /* it left its memory to another */
 	int64_t bytes = 0;
 	for (int i = 0; i < message->locals; i++) {
 		int from = 0;
@@ -182,7 +183,7 @@ static int64_t bytes_of_locals(const struct smalti_message *message)
 	return bytes;
 }
 
-/* Numbers StarPU's buffers first and the locals behind them; what the task only waits for has no number. */
+/* Numbers StarPU's buffers first, then the locals; a tile that the task only waits for has no number. */
 static int attach(struct starpu_task *task, struct smalti_recording *r, struct smalti_error *error)
 {
 	struct smalti_message *message = r->message;
@@ -239,7 +240,7 @@ static struct starpu_task *new_task(const struct smalti_task_group *task_group, 
 	return task;
 }
 
-/* A task that has a weight made anywhere is nobody's: whoever reads it first makes it. */
+/* Tells whether the task only makes a weight anywhere, so that it has no place: the first reader makes it. */
 static bool reads_weights_alone(const struct smalti_recording *r)
 {
 	for (int i = 0; i < r->tiles; i++)
@@ -248,7 +249,7 @@ static bool reads_weights_alone(const struct smalti_recording *r)
 	return true;
 }
 
-/* Has the tiles where the task is executed; whether that is here. */
+/* Brings the tiles to the rank that executes the task; tells whether that is this one. */
 static bool is_ours(struct smalti_task_group *task_group, const struct smalti_recording *r, int place)
 {
 	const int rank = smalti_ranks_of(place);
@@ -264,8 +265,8 @@ static bool is_ours(struct smalti_task_group *task_group, const struct smalti_re
 	return rank == smalti_ranks_own();
 }
 
-/* Of one process's task: one that no device can run is main memory's; owners in excess share the places. What
- * has to come there does so as soon as it is written, whatever else the task waits for. */
+/* Prefetches for one process's task. One that no device can run is in main memory; excess owners share the
+ * places. Tiles come as soon as they are written, whatever else the task waits for. */
 static void bring(struct smalti_task_group *task_group, const struct smalti_recording *r,
 		  const struct starpu_task *task, int place)
 {
@@ -285,7 +286,7 @@ static void bring(struct smalti_task_group *task_group, const struct smalti_reco
 	}
 }
 
-/* Takes the message. */
+/* Submits the task, and takes its message. */
 static int submit(struct smalti_task_group *task_group, struct smalti_recording *r, const char *name,
 		  int place, struct smalti_error *error)
 {
@@ -328,7 +329,7 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 	return -1;
 }
 
-/* Without StarPU. */
+/* Runs it without StarPU. */
 static int run_now(struct smalti_task_group *task_group, const struct smalti_op *op,
 		   struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
 {
@@ -345,7 +346,7 @@ static int run_now(struct smalti_task_group *task_group, const struct smalti_op 
 	return 0;
 }
 
-/* Of the task: the op, its arguments, and the numbers of its tiles, 0 for an absent one. */
+/* Hashes a task: the op, its arguments, and the numbers of its tiles, 0 for an absent one. */
 static void record(struct smalti_session *session, const struct smalti_op *op,
 		   struct smalti_tile *const *tiles, const void *arguments)
 {
@@ -357,7 +358,7 @@ static void record(struct smalti_session *session, const struct smalti_op *op,
 				  session->sequence + op->value(arguments, 0));
 }
 
-/* An operation that is a task. */
+/* Inserts one operation as a task. */
 static int insert_one(struct smalti_task_group *task_group, const struct smalti_op *op,
 		      struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
 {
@@ -372,7 +373,7 @@ static int insert_one(struct smalti_task_group *task_group, const struct smalti_
 	return -1;
 }
 
-/* Submits what is recorded, and begins anew. */
+/* Submits the recorded task, and starts a new one. */
 static int flush(struct smalti_task_group *task_group, struct smalti_recording *r, struct smalti_error *error)
 {
 	int status = 0;
@@ -389,7 +390,7 @@ static int flush(struct smalti_task_group *task_group, struct smalti_recording *
 	return status;
 }
 
-/* Tells whether the task has no room for the operation, or a device would have no memory for it. */
+/* Tells whether the task has no room for the operation, or a device would have no memory for both. */
 static bool is_full(const struct smalti_session *session, const struct smalti_recording *r,
 		    const struct smalti_op *op, struct smalti_tile *const *tiles)
 {
@@ -419,8 +420,8 @@ static int record_one(struct smalti_task_group *task_group, const struct smalti_
 	return status;
 }
 
-/* What a task costs beside its arithmetic is 1 % of that of a CPU in this time, by its speed on paper. Where
- * one device does everything, tasks only free memory earlier. */
+/* Seconds of a CPU, by its speed on paper, in which a task's overhead is 1 % of its arithmetic. Where one
+ * device does everything, smaller tasks only free memory earlier. */
 static const double smallest_task = 4e-3, smallest_of_all = 0.25;
 
 static bool is_wanted(const struct smalti_task_group *task_group, const struct smalti_fusion *fusion)

@@ -8,7 +8,7 @@
 
 #include <starpu.h>
 
-/* The StarPU side of an op. */
+/* An op's StarPU codelet. */
 struct smalti_codelet {
 	struct starpu_codelet codelet;
 	struct smalti_task_times times;
@@ -106,9 +106,8 @@ static int can_execute(unsigned worker, struct starpu_task *task, unsigned imple
 		smalti_task_fits(task, node));
 }
 
-/* What a task waits for is its last buffer (smalti_task_group_behind()), which StarPU is to leave where it
- * is. A codelet says so by the buffer's number, which is known of an op that always has all of its buffers.
- */
+/* Has StarPU leave the last buffer where it is: a task only waits for it (smalti_task_group_behind()). A
+ * codelet names it by its number, which is fixed only for an op that always has all of its buffers. */
 static void leave_last(const struct smalti_op *op, struct starpu_codelet *codelet)
 {
 	int index = 0;
@@ -121,7 +120,7 @@ static void leave_last(const struct smalti_op *op, struct starpu_codelet *codele
 		codelet->nodes[--index] = STARPU_SPECIFIC_NODE_LOCAL;
 }
 
-/* Of an op, or with NULL of tasks of several. */
+/* Makes the codelet of an op, or with NULL that of fused tasks. */
 static void make_codelet(const struct smalti_op *op, bool devices, struct smalti_codelet *made)
 {
 	const char *name = op ? op->name : "fused";
@@ -143,7 +142,7 @@ static void make_codelet(const struct smalti_op *op, bool devices, struct smalti
 	made->codelet.model = &made->times.model;
 }
 
-/* One for each op, then that of fused tasks. */
+/* Counts the codelets: one for each op, then that of fused tasks. */
 static int codelet_count(void)
 {
 	return smalti_op_count + 1;
@@ -157,8 +156,8 @@ struct smalti_codelet *smalti_task_open(bool devices, struct smalti_error *error
 	return codelets;
 }
 
-/* Tells whether codelet `i` is of what transformers spend their time in: products, attention, and tasks of
- * several operations. */
+/* Tells whether codelet `i` is one that takes most of a transformer's time: products, attention, and fused
+ * tasks. */
 static bool is_of_transformer(int i)
 {
 	return i == smalti_op_count || smalti_ops[i].work == SMALTI_PRODUCTS ||
@@ -178,7 +177,7 @@ int smalti_task_list(const struct smalti_codelet *codelets, int worker, struct s
 void smalti_task_drop_measurements(struct smalti_codelet *codelets)
 {
 	for (int i = 0; i < codelet_count(); i++)
-		codelets[i].times.history.type = STARPU_COMMON; /* a kind that has no file */
+		codelets[i].times.history.type = STARPU_COMMON; /* has no file */
 }
 
 struct starpu_codelet *smalti_task_codelet(struct smalti_codelet *codelets,

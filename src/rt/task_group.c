@@ -59,7 +59,7 @@ void smalti_task_group_drop_source(struct smalti_task_group *task_group,
 		*at = source->next;
 }
 
-/* Those of no stage, and those without arithmetic, say nothing of how far the work is. */
+/* Tells whether a task shows the progress of the work: it has a stage and arithmetic. */
 static bool counts(int64_t stage, double flops)
 {
 	return stage > 0 && flops > 0;
@@ -76,7 +76,7 @@ struct smalti_position smalti_task_group_task_begins(struct smalti_task_group *t
 	return task_group->now;
 }
 
-/* Unlocks the mutex. */
+/* Counts one task less, and unlocks the mutex. */
 static void one_less(struct smalti_task_group *task_group)
 {
 	bool last = --task_group->running == 0;
@@ -91,7 +91,7 @@ static void one_less(struct smalti_task_group *task_group)
 
 void smalti_task_group_task_took(struct smalti_task_group *task_group, double seconds, double predicted)
 {
-	static const double shortest = 1e-4; /* of the tasks whose predictions count */
+	static const double shortest = 1e-4; /* tasks whose predictions count */
 	HOLD(&task_group->mutex);
 	task_group->progress.seconds += seconds;
 	if (seconds >= shortest && !isnan(predicted)) {
@@ -107,7 +107,7 @@ void smalti_task_group_task_did(struct smalti_task_group *task_group, int64_t st
 	progress->done += flops;
 	if (counts(stage, flops))
 		task_group->left[stage]--;
-	/* tasks that wait for nothing of their stage run ahead: the stage is over with its last task only */
+	/* tasks that wait for nothing of their stage run ahead: a stage is over only with its last task */
 	while (progress->stage < task_group->now.stage && task_group->left[progress->stage] == 0)
 		progress->stage++;
 }
@@ -170,7 +170,7 @@ void smalti_task_group_seal(struct smalti_task_group *task_group, void (*done)(v
 	one_less(task_group);
 }
 
-/* Under the mutex. */
+/* Tells whether no task is left, under the mutex. */
 static bool is_idle(const struct smalti_task_group *task_group)
 {
 	return task_group->running <= (task_group->sealed ? 0 : 1);
@@ -183,7 +183,7 @@ void smalti_task_group_wait(struct smalti_task_group *task_group)
 		smalti_condition_wait(&task_group->idle, &task_group->mutex);
 }
 
-/* Under the mutex. */
+/* Keeps a copy, under the mutex. */
 static void keep_cause(struct smalti_task_group *task_group, const struct smalti_error *cause)
 {
 	struct smalti_error *kept = malloc(sizeof(*kept));
@@ -238,7 +238,7 @@ void smalti_task_group_break(struct smalti_task_group *task_group, const struct 
 	atomic_store(&task_group->broken, true);
 }
 
-/* A failure without a cause is a cancellation: a handler can set a flag, but not lock. */
+/* Cancels by a failure without a cause: a signal handler can set a flag, but not lock. */
 void smalti_task_group_cancel(struct smalti_task_group *task_group)
 {
 	atomic_store(&task_group->failed, true);
@@ -264,7 +264,7 @@ bool smalti_task_group_broken(const struct smalti_task_group *task_group)
 	return false;
 }
 
-/* A source that is lost is the cause of whatever else failed, here and in whoever needs it. */
+/* Blames a lost source for everything else that failed, here and in the groups that need it. */
 static int check_sources(struct smalti_task_group *task_group, struct smalti_error *cause)
 {
 	int status = 0;

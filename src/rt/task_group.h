@@ -7,11 +7,11 @@
 
 #include <stdatomic.h>
 
-/* A task group is what belongs together and fails together: one request, or one model's weights. A task
- * that fails marks its task group; what is left of that task group is inserted as before, but does nothing
- * when it runs: what is inserted depends on no failure, and so on no timing. Other task groups go on. Only
- * where inserting itself fails (no memory for a task, no such tile) the task group is broken: nothing more is
- * inserted. Both are sticky, so that graphs insert tasks without a check after each. */
+/* Tasks that belong together and fail together: one request, or one model's weights. A task that fails marks
+ * its group. The group's other tasks are inserted as before, but do nothing when they run: so insertion
+ * depends on no failure, and on no timing. Other groups continue. Only if insertion itself fails (no memory
+ * for a task, no such tile) the group is broken: nothing more is inserted. Both states stay, so that graphs
+ * insert tasks without a check after each. */
 
 struct smalti_session;
 struct smalti_task_group;
@@ -21,83 +21,84 @@ struct smalti_tile;
 enum { SMALTI_MAX_NEEDS = 4 };
 enum { SMALTI_ANYWHERE = -1 }; /* no place (rt/places.h) */
 
-/* Where in the work a task is, as traces tell it. */
+/* The position of a task in the work, as traces show it. */
 struct smalti_position {
 	int64_t stage;
-	int64_t layer, band; /* -1: of none */
+	int64_t layer, band; /* -1: none */
 };
 
-/* What becomes of a task group's tasks. */
+/* The progress of a task group. */
 struct smalti_task_group_progress {
 	double inserted, done; /* floating-point operations */
-	double seconds;        /* that workers were in its tasks */
-	double predicted;      /* the seconds of those that `compares` is about */
-	double deviation;      /* by how much these were mispredicted, all together */
+	double seconds;        /* of workers in its tasks */
+	double predicted;      /* the measured seconds of the tasks that `compares` selects */
+	double deviation;      /* the sum of the absolute errors of their predictions */
 	int64_t left;          /* tasks inserted and not ended */
-	int64_t stage;         /* the lowest whose arithmetic has not ended, of those begun */
-	double elsewhere;      /* operations that other ranks execute; taken as done as these here are */
+	int64_t stage;         /* the lowest stage that has begun and whose arithmetic has not ended */
+	double elsewhere;      /* operations that other ranks execute; they count as done like those here */
 };
 
-/* What a task group's tasks read that may be lost under them: asked about by smalti_task_group_status(). */
+/* A source that a task group's tasks read and that may be lost meanwhile. smalti_task_group_status() checks
+ * it. */
 struct smalti_task_group_source {
-	int (*check)(const void *of, struct smalti_error *error); /* -1: what was read of it does not count */
+	int (*check)(const void *of, struct smalti_error *error); /* -1: what was read of it is invalid */
 	const void *of;
 	struct smalti_task_group_source *next;
 };
 
-/* Of a task group only these may be set by others, before its first task: `grain`, `compares` and
- * `keeps_to_devices`. */
+/* A task group. Other code may set only `grain`, `compares` and `keeps_to_devices`, before its first task. */
 struct smalti_task_group {
 	struct smalti_session *session;
-	int64_t number; /* of its session's, from 1 on; rt/lost.h finds it by that */
+	int64_t number; /* in its session, from 1 on; rt/lost.h finds the group by it */
 	struct smalti_task_group *next;
 	struct smalti_task_group_source *sources;
 	struct smalti_task_group *needs[SMALTI_MAX_NEEDS];
 	int needs_count;
 	int64_t priority;
 	int64_t path;               /* tasks behind those that are inserted */
-	int place;                  /* that they run at */
-	struct smalti_tile *behind; /* that they wait for; NULL: none */
+	int place;                  /* where they run */
+	struct smalti_tile *behind; /* what they wait for; NULL: nothing */
 	char name[64];
-	/* Whether the seconds of tasks that take 0.1 ms or more are compared with what StarPU's performance
-	 * models predict, once these know them. */
+	/* Compares the seconds of tasks that take 0.1 ms or more with StarPU's performance models, once these
+	 * have measured them. */
 	bool compares;
-	bool keeps_to_devices;              /* what is too large for devices that work alone fails */
-	enum smalti_grain grain;            /* how much becomes one task, where rt/task.h fuses */
+	bool keeps_to_devices;              /* a task that is too large for devices that work alone fails */
+	enum smalti_grain grain;            /* how many operations become one task, where rt/task.h fuses */
 	struct smalti_recording *recording; /* of rt/task.c; NULL: each operation is a task */
-	struct smalti_moves moves;          /* of its tasks; the inserting thread's until it is sealed */
+	struct smalti_moves moves; /* of its tasks; only the inserting thread uses them until it is sealed */
 	atomic_bool failed, broken;
 	struct smalti_mutex mutex;  /* guards what follows */
 	struct smalti_position now; /* of the tasks that are inserted */
-	int64_t *left;              /* tasks of each stage from 1 on that are inserted and not ended */
-	int64_t stages;             /* that it has room for */
+	int64_t *left;              /* of each stage from 1 on: tasks inserted and not ended */
+	int64_t stages;             /* length of `left` */
 	struct smalti_condition idle;
 	bool sealed;
 	int64_t running; /* tasks inserted and not ended, and one more until sealed */
 	struct smalti_task_group_progress progress;
 	void (*done)(void *user);
 	void *done_user;
-	/* NULL: none. Not within, since a task group is made for every image: the C library gives out small
-	 * pieces of memory at once, but tidies up all that were freed before it gives out a large one. */
+	/* NULL: none. Allocated, to keep the struct small, since a task group is made for every image: the C
+	 * library gives out small blocks at once, but consolidates all freed ones before it gives out a large
+	 * one. */
 	const struct smalti_error *cause;
 };
 
-/* Higher `priority` runs first. `name` labels the task group in traces. */
+/* Makes a task group. Higher `priority` runs first. `name` labels it in traces. */
 struct smalti_task_group *smalti_task_group_new(struct smalti_session *session, const char *name,
 						int64_t priority, struct smalti_error *error);
 
-/* From here on `task group` fails when `needed` does: a request cannot succeed with weights that failed. With
- * more than SMALTI_MAX_NEEDS it fails at once. `needed` outlives the task group's tasks. */
+/* Has `task_group` fail when `needed` does, from here on: a request cannot succeed with weights that failed.
+ * With more than SMALTI_MAX_NEEDS it fails at once. `needed` must outlive the task group's tasks. */
 void smalti_task_group_needs(struct smalti_task_group *task_group, struct smalti_task_group *needed);
 
-/* From here on, until it is dropped, the task group fails, and who needs it, when a check of the source does.
- */
+/* Has the task group, and groups that need it, fail when a check of the source does, from here on until the
+ * source is dropped. */
 void smalti_task_group_reads(struct smalti_task_group *task_group, struct smalti_task_group_source *source);
 void smalti_task_group_drop_source(struct smalti_task_group *task_group,
 				   const struct smalti_task_group_source *source);
 
-/* No more tasks will be inserted; `done` (or NULL) is called once they have all ended, on a worker's
- * thread or on this one; it must not block. */
+/* Ends the insertion of tasks. `done` (or NULL) is called once all have ended, on a worker's thread or on
+ * this one; it must not block. */
 void smalti_task_group_seal(struct smalti_task_group *task_group, void (*done)(void *user), void *user);
 
 /* Blocks until all tasks inserted so far have ended; a sealed task group's `done` may come a moment later. */
@@ -108,58 +109,59 @@ void smalti_task_group_free(struct smalti_task_group *task_group);
 
 /* Marks the task group failed with this cause unless it is already. */
 void smalti_task_group_fail(struct smalti_task_group *task_group, const struct smalti_error *cause);
-/* The same, but what failed here has failed because of this. */
+/* Fails with this cause in place of any other: what failed here failed because of it. */
 void smalti_task_group_blame(struct smalti_task_group *task_group, const struct smalti_error *cause);
-/* As smalti_task_group_fail(), and no more tasks are inserted. By the inserting thread. */
+/* Fails as smalti_task_group_fail() does, and inserts no more tasks. The inserting thread calls it. */
 void smalti_task_group_break(struct smalti_task_group *task_group, const struct smalti_error *cause);
 /* Marks it failed with SMALTI_ECANCELLED unless it is already. Safe in a signal handler. */
 void smalti_task_group_cancel(struct smalti_task_group *task_group);
-/* The task group, or one that it depends on, has failed. */
+/* Tells whether the task group, or one that it needs, has failed. */
 bool smalti_task_group_failed(const struct smalti_task_group *task_group);
-/* The task group, or one that it depends on, inserts nothing more: loops over insertions may end. */
+/* Tells whether the task group, or one that it needs, inserts nothing more: loops over insertions may end. */
 bool smalti_task_group_broken(const struct smalti_task_group *task_group);
-/* 0, or -1 with the first cause. */
+/* Returns 0, or -1 with the first cause. */
 int smalti_task_group_status(struct smalti_task_group *task_group, struct smalti_error *error);
 
 void smalti_task_group_progress(struct smalti_task_group *task_group,
 				struct smalti_task_group_progress *progress);
-/* The tasks inserted from here on are of this stage, a number that grows with the work; 0 before. What has
- * failed, or was cancelled, inserts none of them but where ranks insert the same. By the inserting thread. */
+/* Sets the stage of the tasks inserted from here on, a number that grows with the work; 0 before. A failed or
+ * cancelled group inserts no more tasks, unless ranks must insert the same ones. The inserting thread calls
+ * it. */
 void smalti_task_group_stage(struct smalti_task_group *task_group, int64_t stage);
 
-/* The tasks inserted from here on are of this layer and band; before, and after -1, of none. By the inserting
- * thread. */
+/* Sets the layer and band of the tasks inserted from here on; before, and after -1, none. The inserting
+ * thread calls it. */
 void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, int64_t band);
 
-/* The longest path that is told from shorter ones. StarPU's priorities have 32 bits: so they tell 2^17
- * requests from each other. */
+/* The longest path that is distinguished. StarPU's priorities have 32 bits: so they distinguish 2^17
+ * requests. */
 enum { SMALTI_LONGEST_PATH = (1 << 14) - 1 };
 
-/* The tasks inserted from here on have about so many behind them on the longest path to the end of the task
- * group's work; 0 before. Under a policy with priorities, of the tasks that are ready those of the task group
- * with the higher priority run first, and within it those with more behind them. By the inserting thread. */
+/* Sets about how many tasks are behind those inserted from here on, on the longest path to the end of the
+ * group's work; 0 before. Under a policy with priorities, ready tasks of the group with the higher priority
+ * run first, and within a group those with the longer path. The inserting thread calls it. */
 void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks);
 
-/* The tasks inserted from here on run at this place (rt/places.h), which owns what they make; at first, and
- * after SMALTI_ANYWHERE, where the tiles' owners say. By the inserting thread. */
+/* Sets the place (rt/places.h) where the tasks inserted from here on run, and which owns what they make; at
+ * first, and after SMALTI_ANYWHERE, the tiles' owners decide. The inserting thread calls it. */
 void smalti_task_group_place(struct smalti_task_group *task_group, int place);
 
-/* The tasks inserted from here on begin behind what writes this tile, and what writes it next begins behind
- * them, as if they read it, but it stays where it is; at first, and after NULL, they wait for nothing but
- * what they touch. By the inserting thread. */
+/* Has the tasks inserted from here on wait for the writer of this tile, and its next writer wait for them, as
+ * if they read it; but the tile stays where it is. At first, and after NULL, tasks wait only for what they
+ * access. The inserting thread calls it. */
 void smalti_task_group_behind(struct smalti_task_group *task_group, struct smalti_tile *tile);
 
-/* Of the task that is about to be inserted. */
+/* Returns the priority of the next inserted task. */
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group);
 
-/* For src/rt. A task of `flops`; returns its position. */
+/* Begins a task of `flops`; returns its position. Only src/rt calls what follows. */
 struct smalti_position smalti_task_group_task_begins(struct smalti_task_group *task_group, double flops);
-/* A task of `flops` that another rank executes. */
+/* Counts a task of `flops` that another rank executes. */
 void smalti_task_group_task_elsewhere(struct smalti_task_group *task_group, double flops);
-/* A task of the task group kept a worker for so long; NAN: nothing was predicted. */
+/* Counts the seconds that a task kept a worker; `predicted` is NAN without a prediction. */
 void smalti_task_group_task_took(struct smalti_task_group *task_group, double seconds, double predicted);
-/* Its arithmetic is done: before any task that waits for it can begin, so that what such a task asks is
- * right. */
+/* Counts arithmetic as done before any task that waits for it can begin, so that such a task sees the right
+ * progress. */
 void smalti_task_group_task_did(struct smalti_task_group *task_group, int64_t stage, double flops);
-/* Behind all else. */
+/* Ends a task, after all else. */
 void smalti_task_group_task_ends(struct smalti_task_group *task_group);

@@ -5,56 +5,56 @@
 #include "rt/op_use.h"
 #include "rt/task_group.h"
 
-/* For task.c, which makes tasks, task_run.c, which runs them, and who says where. */
+/* For task.c, which makes tasks, task_run.c, which runs them, and the code that places them. */
 
 struct smalti_pool;
 struct starpu_task;
 
-/* The distinct tiles of a task, and the operations that it may be made of. */
+/* The most distinct tiles of a task, and the most operations. */
 enum { SMALTI_TASK_TILES = 1536, SMALTI_TASK_STEPS = 768, SMALTI_NO_SLOT = -1 };
 
 /* One operation of a task. */
 struct smalti_step {
-	int op;                           /* its row of smalti_ops[] */
-	int16_t slot[SMALTI_MAX_BUFFERS]; /* of each buffer; SMALTI_NO_SLOT: absent */
+	int op;                           /* row of smalti_ops[] */
+	int16_t slot[SMALTI_MAX_BUFFERS]; /* tile of each buffer; SMALTI_NO_SLOT: absent */
 	_Alignas(16) unsigned char arguments[SMALTI_MAX_ARGUMENTS];
 };
 
-/* A tile that lives in the task alone, from its first step to its last. */
+/* A tile that exists only in the task, from step `first` to step `last`. */
 struct smalti_local {
 	int64_t bytes;
 	int first, last;
 };
 
-/* What a task brings along; its locals follow the steps. A slave (rt/slave.h) gets a copy, in which pointers
- * mean nothing; arguments that hold some are those of operations that no device runs. */
+/* The data of a task; its locals follow the steps. A slave (rt/slave.h) gets a copy, in which pointers are
+ * invalid; only operations that no device runs have arguments with pointers. */
 struct smalti_message {
 	struct smalti_task_group *task_group;
 	struct smalti_position position;
 	double flops;
-	double work;      /* of task_times.c */
-	int64_t number;   /* of simulation.c */
-	int64_t traced;   /* its number in the trace */
-	bool did;         /* smalti_task_group_task_did() was called */
-	uint32_t avoided; /* bit n: the device of memory node n, lost before this was submitted */
-	double seconds;   /* that it took on a CPU */
-	double began,
-	    predicted;       /* of a device's task: when it was handed over, and how long it should take */
-	int tiles, locals;   /* slots below `tiles` are StarPU's buffers, the others the locals */
-	int64_t local_bytes; /* of the locals, which take turns in memory */
+	double work;             /* for task_times.c */
+	int64_t number;          /* for simulation.c */
+	int64_t traced;          /* number in the trace */
+	bool did;                /* smalti_task_group_task_did() was called */
+	uint32_t avoided;        /* bit n: the device of memory node n, lost before the task was submitted */
+	double seconds;          /* that the task took */
+	double began, predicted; /* of a device's task: when it was submitted, and how long it should take */
+	int tiles, locals;       /* slots below `tiles` are StarPU's buffers, the rest locals */
+	int64_t local_bytes;     /* of the locals, which share memory in turn */
 	int steps;
 	struct smalti_step step[];
 };
 
-/* What a task's time depends on; tasks of one name with the same key are alike. */
+/* Returns the key of what a task's time depends on; tasks of one name and key are alike. */
 uint32_t smalti_message_key(const struct smalti_message *message);
 
-/* Every codelet's functions on CPUs, on devices, and in slaves, where StarPU looks for it by its name. */
+/* Run a task of any codelet on CPUs, on devices, and in slaves, where StarPU finds the function by its
+ * name. */
 void smalti_task_run_cpu(void *interfaces[], void *message);
 void smalti_task_run_device(void *interfaces[], void *message);
 void smalti_task_run_slave(void *interfaces[], void *message);
 
-/* How a kind of device runs steps: where locals are, and what calls an operation's function. */
+/* How a kind of device runs steps: allocates locals, and calls an operation's function. */
 struct smalti_executor {
 	void *(*take)(void *user, int64_t bytes, struct smalti_error *error);
 	void (*give)(void *user, void *memory);
@@ -62,26 +62,26 @@ struct smalti_executor {
 		   struct smalti_error *error);
 	void *user;
 };
-/* `slots`: where the tiles are; NULL for the locals. */
+/* Runs the steps. `slots`: the tiles' addresses; NULL for the locals. */
 int smalti_task_run_steps(const struct smalti_message *message, const struct smalti_executor *executor,
 			  void *slots[], struct smalti_error *error);
-/* The same on this CPU, with locals of the pool; counted, unless `counter` is NULL. */
+/* Runs the steps on this CPU, with locals of the pool; counts them, unless `counter` is NULL. */
 int smalti_task_run_on_cpu(const struct smalti_message *message, struct smalti_pool *pool,
 			   struct smalti_op_counter *counter, void *slots[], struct smalti_error *error);
 
-/* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
+/* Returns the predicted seconds of the task that runs next on this worker; NAN: none. */
 double smalti_task_predicted(const struct smalti_task_group *task_group);
 
-/* Whether a device with this memory has room for the tiles of a task that knows them: StarPU would ask for
- * ever for memory that is not there. */
+/* Tells whether a device with this memory has room for a task that knows its tiles: StarPU would ask for ever
+ * for memory that is not there. */
 bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node);
-/* Counts a task that devices could run, if none has room for it: 0, or -1 with SMALTI_ENOMEM if its task
- * group keeps to devices, and CPUs do nothing that these can. */
+/* Counts a task that devices could run but for its size. Returns 0, or -1 with SMALTI_ENOMEM if its task
+ * group keeps to devices, and devices work alone. */
 int smalti_task_check_size(const struct starpu_task *task, struct smalti_error *error);
 
 struct smalti_codelet;
 struct starpu_codelet;
-/* That of the op, or of fused tasks. */
+/* Returns the codelet of the op, or of fused tasks. */
 struct starpu_codelet *smalti_task_codelet(struct smalti_codelet *codelets,
 					   const struct smalti_message *message);
 

@@ -10,7 +10,7 @@
 
 #include <starpu.h>
 
-/* Where a tile lies in main memory; NULL with an error if nowhere. */
+/* Returns where a tile lies in main memory; NULL with an error if nowhere. */
 static void *memory_of(const void *interface, struct smalti_error *error)
 {
 	struct smalti_formed *formed = smalti_formed_of(interface);
@@ -24,7 +24,6 @@ static void *memory_of(const void *interface, struct smalti_error *error)
 	return NULL;
 }
 
-/* What the performance model says of the task that is about to run on this worker; NAN: nothing. */
 double smalti_task_predicted(const struct smalti_task_group *task_group)
 {
 	if (!task_group->compares)
@@ -32,7 +31,7 @@ double smalti_task_predicted(const struct smalti_task_group *task_group)
 	return smalti_task_times_measured(starpu_task_get_current(), starpu_worker_get_id());
 }
 
-/* Takes the locals that this step is the first of. */
+/* Allocates the locals whose first step is this one. */
 static int take_locals(const struct smalti_message *message, const struct smalti_executor *executor, int step,
 		       void *slots[], struct smalti_error *error)
 {
@@ -44,7 +43,7 @@ static int take_locals(const struct smalti_message *message, const struct smalti
 	return 0;
 }
 
-/* Gives back those that it is the last of, and behind the last step all. */
+/* Frees the locals whose last step is this one or before. */
 static void give_locals(const struct smalti_message *message, const struct smalti_executor *executor,
 			int step, void *slots[])
 {
@@ -82,7 +81,7 @@ int smalti_task_run_steps(const struct smalti_message *message, const struct sma
 	return status;
 }
 
-/* A CPU: where its locals come from, and who counts what it does. */
+/* A CPU's executor: the pool of its locals, and its counter. */
 struct cpu {
 	struct smalti_pool *pool;
 	struct smalti_op_counter *counter;

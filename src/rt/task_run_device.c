@@ -10,7 +10,7 @@
 #include <starpu.h>
 #include <xxhash.h>
 
-/* Where a tile lies in a device's memory. */
+/* Returns where a tile lies in a device's memory. */
 static struct smalti_device_memory device_memory_of(const void *interface)
 {
 	if (smalti_formed_of(interface))
@@ -20,11 +20,11 @@ static struct smalti_device_memory device_memory_of(const void *interface)
 						 (int64_t)STARPU_VECTOR_GET_ELEMSIZE(interface)};
 }
 
-/* A task, and where its tiles are. */
+/* A task, and the memories of its tiles. */
 struct work {
 	struct smalti_device *device;
 	const struct smalti_message *message;
-	struct smalti_lanes *lanes; /* NULL: one step follows the other */
+	struct smalti_lanes *lanes; /* NULL: steps run one after the other */
 	struct smalti_device_memory memories[SMALTI_TASK_TILES];
 };
 
@@ -73,7 +73,7 @@ static int run_steps(struct work *work, struct smalti_error *error)
 	return smalti_task_run_steps(work->message, &executor, slots, error);
 }
 
-/* Runs the steps in lanes, so that commands that are recorded may run beside each other. */
+/* Runs the steps in lanes, so that recorded commands may run beside each other. */
 static int run_in_lanes(void *user, struct smalti_error *error)
 {
 	struct work *work = user;
@@ -85,7 +85,7 @@ static int run_in_lanes(void *user, struct smalti_error *error)
 	return status;
 }
 
-/* Extends the key by a step: two hashes of its arguments make one that no others have. */
+/* Extends the key by a step: two 32-bit hashes of its arguments make a key that is practically unique. */
 static uint64_t add_step(uint64_t key, const struct smalti_step *step)
 {
 	const struct smalti_op *op = smalti_step_op(step);
@@ -95,7 +95,7 @@ static uint64_t add_step(uint64_t key, const struct smalti_step *step)
 	return XXH64(step->slot, (size_t)smalti_op_buffers(op) * sizeof(step->slot[0]), key);
 }
 
-/* Returns what a device's commands for the task depend on. */
+/* Returns the key of what a device's commands for the task depend on. */
 static uint64_t key_of(const struct work *work)
 {
 	const struct smalti_message *message = work->message;
@@ -108,7 +108,7 @@ static uint64_t key_of(const struct work *work)
 		     key);
 }
 
-/* Gives the device the task's commands. Those of one operation are too few to be recorded. */
+/* Gives the device the task's commands. One operation has too few commands for recording. */
 static int run_task(struct smalti_device *device, const struct smalti_message *message, void *interfaces[],
 		    struct smalti_error *error)
 {
@@ -129,7 +129,7 @@ static void fail(struct smalti_task_group *task_group, int worker, struct smalti
 	smalti_task_group_fail(task_group, error);
 }
 
-/* Hands the work to the device, which goes on with it when this returns. */
+/* Gives the device the task, which may still run when this returns. */
 void smalti_task_run_device(void *interfaces[], void *argument)
 {
 	struct smalti_message *message = argument;

@@ -15,7 +15,7 @@ static struct smalti_task_times *times_of(const struct starpu_task *task)
 	return (struct smalti_task_times *)task->cl->model;
 }
 
-/* Operations, with as many for each byte as a machine does in the time of moving one, and for the task. */
+/* Returns a task's work in operations: its arithmetic, and constants for a byte moved and for a step. */
 static double work_of(const struct starpu_task *task)
 {
 	enum { OPERATIONS_PER_BYTE = 8, OPERATIONS_PER_STEP = 100000 };
@@ -51,26 +51,27 @@ double smalti_task_times_measured(struct starpu_task *task, int worker)
 	struct starpu_perfmodel *history = &times->history;
 	struct starpu_perfmodel_arch *arch = arch_of(task, worker);
 	times->asked = true;
-	if (!history->is_loaded) /* it is when it is told of the first task */
+	if (!history->is_loaded) /* it is loaded with the first task */
 		return (double)NAN;
 	const uint32_t key = starpu_task_footprint(history, task, arch, 0);
 	return 1e-6 * starpu_perfmodel_history_based_expected_perf(history, arch, key);
 }
 
-/* What the worker's speed says, as many times as that was wrong for the codelet's tasks of late. */
+/* Returns the seconds by the worker's speed, times the recent ratio of real times to these for the
+ * codelet. */
 static double estimate(const struct starpu_task *task, int worker)
 {
 	const double ratio = *ratio_of(task, worker);
 	return (ratio > 0 ? ratio : 1) * work_of(task) / speed_of(task, worker);
 }
 
-/* In microseconds. */
+/* Returns the expected microseconds. */
 static double predict(struct starpu_task *task, unsigned worker, unsigned implementation)
 {
 	(void)implementation;
 	const double measured = smalti_task_times_measured(task, (int)worker);
 	const double seconds = isnan(measured) ? estimate(task, (int)worker) : measured;
-	return fmax(1e6 * seconds, 1); /* 0 would say that nothing is known */
+	return fmax(1e6 * seconds, 1); /* 0 would mean unknown */
 }
 
 static void ended(void *user, struct starpu_task *task, int worker)
@@ -124,14 +125,14 @@ int smalti_task_times_list(const struct smalti_task_times *times, uint64_t kind,
 	return status;
 }
 
-/* What files tell beside the key; the tiles, whose size StarPU would tell, may be gone. */
+/* Returns what files tell beside the key. StarPU would ask the tiles, which may be gone. */
 static size_t size_of(struct starpu_task *task, unsigned implementation)
 {
 	(void)implementation;
 	return (size_t)task->flops;
 }
 
-/* What slowed workers take is measured apart. */
+/* Names the history. Slowed workers have their own. */
 static void name_history(struct smalti_task_times *times, const char *name)
 {
 	const char *slowdown = smalti_slowdown_text(), *isa = smalti_isa_name(smalti_isa());
@@ -148,7 +149,7 @@ void smalti_task_times_open(struct smalti_task_times *times, const char *name,
 	times->history.type = STARPU_HISTORY_BASED;
 	times->history.symbol = times->symbol;
 	times->history.size_base = size_of;
-	times->asked = smalti_ranks_count() > 1; /* whatever the policy: plans of later jobs ask */
+	times->asked = smalti_ranks_count() > 1; /* with any policy: plans of later jobs ask */
 	times->model.type = STARPU_PER_WORKER;
 	times->model.worker_cost_function = predict;
 	times->history.footprint = times->model.footprint = footprint;

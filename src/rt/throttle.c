@@ -31,7 +31,7 @@ void smalti_insertion_end(struct smalti_throttle *throttle)
 	pthread_mutex_unlock(&throttle->inserting);
 }
 
-/* With the mutex, which it lets go meanwhile. */
+/* Waits some time, releasing the mutex meanwhile. */
 static void wait_and_serve(struct smalti_throttle *throttle)
 {
 	smalti_condition_wait_some(&throttle->room, &throttle->mutex, SERVE_NANOSECONDS);

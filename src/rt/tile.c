@@ -17,7 +17,7 @@ static int take_memory(struct smalti_tile *tile, struct smalti_pool *pool, int64
 	return tile->memory ? 0 : -1;
 }
 
-/* Of the size given, without memory. */
+/* Makes a tile of the given size, without memory. */
 static struct smalti_tile *new_tile(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
 				    struct smalti_error *error)
 {
@@ -105,7 +105,7 @@ struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int
 	}
 	tile->holders =
 	    smalti_ranks_count() > 1 ? smalti_bits_all() : smalti_bits_one(0); /* main memory is place 0 */
-	/* Does not block: the handle is new, nothing is pending on it. */
+	/* This does not block: nothing uses the new handle yet. */
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (starpu_data_acquire(smalti_tile_handle(tile), STARPU_W)) {
 		smalti_fail(&error, SMALTI_EINVAL, "a tile cannot be filled from within a task");
@@ -183,13 +183,12 @@ static void written(void *argument)
 	free(prefetch);
 }
 
-/* StarPU's prefetch knows nothing of tasks that have yet to write: the tile is acquired first, where it is.
- */
+/* Acquires the tile first, where it is: StarPU's prefetch does not wait for tasks that have yet to write. */
 void smalti_tile_prefetch(struct smalti_tile *tile, unsigned node, int priority)
 {
 	struct prefetch *prefetch = malloc(sizeof(*prefetch));
 	if (!prefetch)
-		return; /* the task itself fetches it */
+		return; /* then the task itself fetches the tile */
 	*prefetch = (struct prefetch){smalti_tile_handle(tile), node, priority};
 	if (starpu_data_acquire_on_node_cb(prefetch->handle, STARPU_ACQUIRE_NO_NODE, STARPU_R, written,
 					   prefetch))

@@ -14,13 +14,12 @@ struct smalti_formed {
 	void *memory; /* the CPU's form, once made */
 	struct smalti_task_group *task_group;
 	struct smalti_pool *pool;
-	bool counted; /* by StarPU, as part of what main memory holds */
+	bool counted; /* StarPU counts it as used main memory */
 };
 
-/* StarPU's interface: main memory, the tile's home, has the forms and gives the CPU's away on demand; a
- * device has its form at `handle` (an address, or a cl_mem), and a slave the CPU's. StarPU keeps a freed
- * tile's interface with what a device has of it, for another tile of as many bytes; `formed` is not there any
- * more then. */
+/* StarPU's interface. Main memory, the tile's home, has the forms and makes the CPU's on demand; a device has
+ * its form at `handle` (an address, or a cl_mem), and a slave has the CPU's. StarPU keeps a freed tile's
+ * interface with a device's memory for another tile of as many bytes; `formed` is invalid then. */
 struct interface {
 	enum starpu_data_interface_id id;
 	struct smalti_formed *formed;
@@ -120,7 +119,7 @@ static void give_back(void *interface, unsigned node)
 	i->handle = 0;
 }
 
-/* `to` is fresh memory. */
+/* Moves it to fresh memory, `to`. */
 static void move_allocation(void *to, void *from, unsigned node)
 {
 	(void)node;
@@ -141,7 +140,7 @@ static int fetch(struct smalti_formed *formed, uintptr_t to, unsigned node)
 				     (size_t)formed->forms.bytes[smalti_memory_kind(node)], NULL);
 }
 #else
-/* Makes the form in main memory and copies it before it returns: the staging is gone then. */
+/* Makes the form in main memory and copies it synchronously: the staging memory is freed then. */
 static int fetch(struct smalti_formed *formed, uintptr_t to, unsigned node)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -158,7 +157,7 @@ static int fetch(struct smalti_formed *formed, uintptr_t to, unsigned node)
 }
 #endif
 
-/* Main memory, the home, is never out of date, and needs no copy of what a device has. */
+/* Copies to other memories. Main memory, the home, is always up to date, and needs no copy back. */
 static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void *async)
 {
 	const struct interface *source = from, *target = to;
@@ -173,7 +172,7 @@ static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void
 				     (size_t)formed->forms.bytes[kind], async);
 }
 
-/* Of the largest form: what a transfer is thought to cost. */
+/* Returns the largest form's bytes, the estimate for transfers. */
 static int64_t largest(const struct interface *i)
 {
 	int64_t bytes = 0;
@@ -198,7 +197,7 @@ static int compare(void *one, void *other)
 	return largest(one) == largest(other);
 }
 
-/* A slave gets the interface as it is, but for `formed`, which is nowhere there. */
+/* Packs the interface for a slave as it is; `formed` is invalid there. */
 static int pack(void *interface, void **copy, starpu_ssize_t *bytes)
 {
 	*bytes = sizeof(struct interface);

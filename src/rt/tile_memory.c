@@ -6,7 +6,7 @@
 #include <starpu.h>
 
 static bool evicting;
-static struct smalti_pool *pool; /* StarPU has one set of hooks, to which it hands nothing of ours */
+static struct smalti_pool *pool; /* StarPU has one set of hooks, without a user pointer */
 
 static void *take(struct smalti_pool *from, int64_t bytes)
 {
@@ -57,9 +57,9 @@ void smalti_tile_memory_open(struct smalti_pool *from, bool evicts)
 	evicting = evicts;
 	pool = from;
 #ifdef SMALTI_SIMGRID
-	(void)take_tile, (void)give_tile; /* nobody touches what StarPU has: the pool's heads would be all */
+	(void)take_tile, (void)give_tile; /* tiles are never touched here, but the pool's heads would be */
 #else
-	if (starpu_memory_nodes_get_numa_count() == 1) /* with several StarPU places memory itself */
+	if (starpu_memory_nodes_get_numa_count() == 1) /* with several nodes StarPU places memory itself */
 		starpu_malloc_set_hooks(take_tile, give_tile);
 #endif
 }

@@ -5,19 +5,19 @@
 
 struct smalti_pool;
 
-/* StarPU gets the memory of tiles from this pool. After starpu_init() and before the first tile. With
+/* Has StarPU take the memory of tiles from this pool; after starpu_init() and before the first tile. With
  * `evicts` StarPU may move tiles elsewhere to make room. */
 void smalti_tile_memory_open(struct smalti_pool *pool, bool evicts);
-/* After starpu_shutdown(). */
+/* Closes it after starpu_shutdown(). */
 void smalti_tile_memory_close(void);
 
-/* Aligned to 64, contents undefined; NULL with an error when the system has no more. */
+/* Returns memory aligned to 64, contents undefined; NULL with an error when the system has no more. */
 void *smalti_tile_memory_take(struct smalti_pool *from, int64_t bytes, struct smalti_error *error);
 void smalti_tile_memory_give(struct smalti_pool *to, void *memory);
 
-/* StarPU asks again for ever when it gets no memory for a tile. So the tile gets a place that holds nothing
- * (rt/refused.h): whoever is about to touch it asks here first, and fails. */
+/* Tells whether a tile has placeholder memory that holds nothing (rt/refused.h), because StarPU asks again
+ * for ever without memory. Code that is about to access it asks here first, and fails. */
 bool smalti_tile_memory_refused(const void *memory);
 
-/* Fails with SMALTI_ENOMEM for a tile of so many bytes. */
+/* Fails with SMALTI_ENOMEM for a tile of `bytes` bytes. */
 int smalti_tile_memory_fail(int64_t bytes, struct smalti_error *error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packages, cores, caches, NUMA nodes and GPUs. */
+/* Reads packages, cores, caches, NUMA nodes and GPUs. */
 #include "rt/machine.h"
 #include "rt/topology.h"
 

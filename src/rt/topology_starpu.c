@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StarPU's workers, memory nodes, links between them, and scheduling policies. */
+/* Reads StarPU's workers, memory nodes, links between them, and scheduling policies. */
 #include "rt/policies.h"
 #include "rt/topology.h"
 
 #include <hwloc.h>
 #include <starpu.h>
 
-/* The core of what the worker is bound to, -1 when it is free to move. */
+/* Returns the core that the worker is bound to, -1 when it is free to move. */
 static int64_t bound_core(int worker)
 {
 	if (starpu_worker_get_bindid(worker) < 0)
@@ -15,7 +15,7 @@ static int64_t bound_core(int worker)
 	hwloc_obj_t place = starpu_worker_get_hwloc_obj(worker);
 	hwloc_obj_t core = place ? hwloc_get_ancestor_obj_by_type(machine, HWLOC_OBJ_CORE, place) : NULL;
 	if (!core)
-		core = place; /* it is a core, or there is none above the hardware thread */
+		core = place; /* it is a core, or the hardware thread has no core above */
 	return core ? (int64_t)core->logical_index : -1;
 }
 
@@ -54,7 +54,7 @@ static int read_memory_nodes(struct smalti_topology *topology, struct smalti_err
 	return 0;
 }
 
-/* StarPU counts in MB/s and µs. */
+/* Reads the links. StarPU counts in MB/s and µs. */
 static int read_links(struct smalti_topology *topology, struct smalti_error *error)
 {
 	int64_t nodes = topology->memory_node_count;

@@ -19,31 +19,30 @@
 enum { REQUEST_LENGTH = 64 };
 
 struct event {
-	const char *name;                          /* an op's, which is static */
+	const char *name;                          /* an op's or a fusion's, which are static */
 	double start, end, fetch_start, fetch_end; /* microseconds of StarPU's clock */
-	double ready;                              /* when all that it waited for had ended */
+	double ready;                              /* when everything that the task waited for had ended */
 	int64_t number;
-	uint32_t key; /* what its time depends on */
+	uint32_t key; /* of everything that its time depends on */
 	double flops, bytes;
 	struct smalti_position position;
 	int64_t tiles, tasks; /* bytes in use and tasks in flight at its end */
-	int64_t device;       /* bytes of its device's memory that are in use; 0 on a CPU */
+	int64_t device;       /* used bytes of its device's memory; 0 on a CPU */
 	char request[REQUEST_LENGTH];
 };
 
-/* One per worker, written by that worker alone. */
+/* The events of one worker, which writes them alone. */
 struct row {
 	struct event *events;
-	double *
-	    costs; /* of each event at each place, as was expected; microseconds, NAN: it has no form there */
+	double *costs; /* expected microseconds of each event at each place; NAN: the task cannot run there */
 	int64_t count;
-	int64_t lost; /* for want of memory */
+	int64_t lost; /* events without memory */
 };
 
-/* What came to a place. */
+/* The bytes that came to a place. */
 struct arrival {
 	char request[REQUEST_LENGTH];
-	int64_t stage; /* PLANNED: what should come in a pass */
+	int64_t stage; /* PLANNED: the plan of a pass */
 	int place;
 	double bytes[SMALTI_MOVES];
 };
@@ -58,7 +57,7 @@ struct smalti_trace {
 	struct row *rows;
 	pthread_mutex_t mutex; /* guards what follows */
 	struct arrival *arrivals;
-	int64_t arrival_count, arrivals_lost; /* for want of memory */
+	int64_t arrival_count, arrivals_lost; /* arrivals, and those without memory */
 };
 
 int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error)
@@ -106,7 +105,7 @@ static void inserts(void *user, struct starpu_task *task)
 	message->traced = smalti_task_order_inserts(trace->order);
 }
 
-/* That its operations read and write. */
+/* Returns what its operations read and write. */
 static double bytes_of(const struct smalti_message *message)
 {
 	double bytes = 0;
@@ -115,7 +114,7 @@ static double bytes_of(const struct smalti_message *message)
 	return bytes;
 }
 
-/* Before what it took is part of what is expected. */
+/* Records a task, before its time updates the predictions. */
 static void ended(void *user, struct starpu_task *task, int worker)
 {
 	(void)worker;
@@ -168,7 +167,7 @@ static void add_arrival(struct smalti_trace *trace, const char *request, int64_t
 	memcpy(arrival->bytes, bytes, sizeof(arrival->bytes));
 }
 
-/* Notes what came to places for it. */
+/* Records what came to places for the group. */
 static void leaves(void *user, const struct smalti_task_group *task_group)
 {
 	struct smalti_trace *trace = user;
@@ -197,7 +196,7 @@ struct smalti_trace *smalti_trace_new(struct smalti_session *session, const char
 		smalti_trace_free(trace);
 		return NULL;
 	}
-	if (rank == 0 || other) /* now: a bad path should fail before the work */
+	if (rank == 0 || other) /* now, so that a bad path fails before the work */
 		trace->writer = smalti_writer_open(rank ? other : path, error);
 	if (trace->writer) {
 		session->observers[session->observer_count++] = (struct smalti_observer){
@@ -274,7 +273,7 @@ static void write_event(FILE *file, const struct smalti_trace *trace, int worker
 {
 	const struct row *row = &trace->rows[worker];
 	const struct event *event = &row->events[index];
-	enum { SHORTEST_FETCH = 20 }; /* microseconds; below it is StarPU's bookkeeping, not a transfer */
+	enum { SHORTEST_FETCH = 20 }; /* microseconds; less is StarPU's bookkeeping, not a transfer */
 	double duration = event->end - event->start;
 	fprintf(file,
 		",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"task\",\"name\":",
@@ -307,7 +306,7 @@ static void write_row(FILE *file, const struct smalti_trace *trace, int worker)
 		write_event(file, trace, worker, i);
 }
 
-/* What went from memory to memory, all together. */
+/* Writes the sums of transfers over each link. */
 static void write_transfers(FILE *file, struct smalti_session *session)
 {
 	int count = 0;
@@ -375,7 +374,7 @@ static void write_places(FILE *file, const struct smalti_trace *trace)
 	fputc(']', file);
 }
 
-/* Of each place of one process. */
+/* Writes the bytes of each place of one process. */
 static void write_memories(FILE *file, const struct smalti_trace *trace)
 {
 	fputs(",\"memories\":[", file);
@@ -385,7 +384,7 @@ static void write_memories(FILE *file, const struct smalti_trace *trace)
 	fputc(']', file);
 }
 
-/* Between places of one process, by StarPU's measurement, in 10^9 bytes a second and microseconds. */
+/* Writes the links between places of one process, by StarPU's measurement, in 10^9 bytes a second and µs. */
 static void write_links(FILE *file, const struct smalti_trace *trace)
 {
 	const struct smalti_places *places = trace->session->places;

@@ -10,7 +10,7 @@ const struct smalti_transfer *smalti_transfers(struct smalti_session *session, i
 	*count = starpu_bus_get_count();
 	for (int link = 0; link < *count; link++) {
 		struct smalti_transfer *transfer = &session->transfers[link];
-		struct starpu_profiling_bus_info info; /* taking it sets it to 0 */
+		struct starpu_profiling_bus_info info; /* reading it resets it to 0 */
 		starpu_bus_get_profiling_info(link, &info);
 		transfer->from = starpu_bus_get_src(link);
 		transfer->to = starpu_bus_get_dst(link);

@@ -5,9 +5,9 @@
 
 #include <pthread.h>
 
-/* Mutexes and conditions of threads that wait for tasks, or may lose the processor to others while they hold
- * one: the system's, and where a machine is simulated those of StarPU's threads, which share one of the
- * system's. StarPU's header, which each build has another of, is not needed for them. */
+/* Mutexes and conditions of threads that wait for tasks, or may lose the processor while they hold a mutex.
+ * They are the system's; on a simulated machine they are those of StarPU's threads, which all run in one
+ * system thread. They need no StarPU header, which differs between the builds. */
 struct smalti_mutex {
 	union {
 		pthread_mutex_t system;
@@ -42,11 +42,11 @@ static inline void smalti_mutex_let_go(struct smalti_mutex **mutex)
 
 void smalti_condition_open(struct smalti_condition *condition);
 void smalti_condition_close(struct smalti_condition *condition);
-/* Wakes all that wait. */
+/* Wakes all threads that wait. */
 void smalti_condition_tell(struct smalti_condition *condition);
-/* With the mutex, which it lets go meanwhile. */
+/* Waits, releasing the mutex meanwhile. */
 void smalti_condition_wait(struct smalti_condition *condition, struct smalti_mutex *mutex);
-/* The same for so many nanoseconds at most: false when they are over. In simulated time it waits as long as
- * it takes, for nobody looks at what would be done in between. */
+/* Waits for at most `nanoseconds`; false when they are over. In simulated time it waits without limit, for
+ * nobody watches what would be done in between. */
 bool smalti_condition_wait_some(struct smalti_condition *condition, struct smalti_mutex *mutex,
 				int64_t nanoseconds);
