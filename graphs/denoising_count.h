@@ -23,8 +23,8 @@ struct smalti_load {
 	double blocks;              /* that a pass computes there, of all branches */
 	double operations;          /* of a pass: the tasks, if none are fused */
 	double weights;             /* bytes, in the form that the place uses */
-	double activations;         /* most bytes of its own results at one time */
-	double buffers;             /* most bytes of other places' results at one time */
+	double activations;         /* bytes of its own results, when it holds most */
+	double buffers;             /* bytes of other places' results, at that time */
 };
 
 /* Counts the load of each of the `places`, which are main memory and devices, or ranks. If a strategy places

@@ -6,9 +6,10 @@
 #include "rt/tile.h"
 
 /* The weights of one component. They lie in the mapped checkpoint, in its dtype. A task in front of the first
- * reader makes the form that kernels want (f32 vectors, matrices packed for this CPU), once. Errors are
- * sticky: after the first one every call returns NULL (or an empty struct), and the weights keep the cause.
- * So a loader reads like the list of tensors. */
+ * reader makes the form that kernels want (f32 vectors, matrices packed for this CPU), once.
+ *
+ * Errors are sticky: after the first one every call returns NULL (or an empty struct), and the weights keep
+ * the cause. So a loader reads like the list of tensors. */
 struct smalti_weights;
 struct smalti_weight;
 
