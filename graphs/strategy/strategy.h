@@ -111,7 +111,7 @@ struct smalti_tokens {
 };
 /* Some columns of an image's patches. */
 struct smalti_token_area {
-	int64_t left, columns, first; /* it begins with this token */
+	int64_t left, columns, first; /* first: its first token, in the whole partition */
 };
 
 /* Cuts `count` tokens into bands of at most `band_tokens`, each in one patch, rank and shard; `columns`

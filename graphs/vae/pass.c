@@ -226,8 +226,7 @@ static void make_band(struct pass *p, int index)
 		need(p, index - 1, band + 1);
 		if (p->layers->layer[index - 1].kind == SMALTI_VAE_RESIDUAL && !early_residual(p, index - 1))
 			need(p, index - 2, band);
-		smalti_task_group_at(p->task_group, index,
-				     band); /* the bands that it needed changed the position */
+		smalti_task_group_at(p->task_group, index, band); /* needed bands changed it */
 		convolve(p, index, band);
 	}
 	map->made++;
