@@ -107,14 +107,13 @@ struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struc
 /* Says that the last task that reads it for now has been inserted. NULL is allowed. */
 void smalti_weight_done(struct smalti_weight *weight);
 
-/* These three are for a matrix that is left raw. Part `index` (below 3) is one of those stacked; NULL past
- * the last. */
+/* Describes a matrix that is left raw. Part `index` (below 3) is one of those stacked; NULL past the last. */
 bool smalti_weight_is_raw(const struct smalti_weight *weight);
 struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index);
 const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *weight, int index);
 
-/* These two insert tasks about the memory of a table. One begins to read it when `after` has been written.
- * The other gives it back behind all readers so far. */
+/* Inserts tasks about the memory of a table: to begin reading it when `after` has been written, and to give
+ * it back behind all readers so far. */
 void smalti_weight_read_ahead(struct smalti_task_group *task_group, struct smalti_weight *weight,
 			      struct smalti_tile *after);
 void smalti_weight_drop(struct smalti_task_group *task_group, struct smalti_weight *weight);

@@ -17,16 +17,16 @@ struct smalti_dit_train;
 /* Tells whether a strategy is possible in training: 0, or -1 with SMALTI_EUNSUPPORTED. */
 int smalti_dit_train_check(const struct smalti_strategy *strategy, struct smalti_error *error);
 
-/* Makes it of parameters, which outlive it. Products of tokens have operands rounded to `compute`. What
- * depends only on the timestep stays f32; with f16 self-attention does, too. */
+/* Makes a transformer that trains parameters, which outlive it. Products of tokens have operands rounded to
+ * `compute`. What depends only on the timestep stays f32; with f16 self-attention does, too. */
 struct smalti_dit_train *smalti_dit_train_new(const struct smalti_transformer_config *config,
 					      const struct smalti_parameters *parameters,
 					      enum smalti_dtype compute, struct smalti_error *error);
 void smalti_dit_train_free(struct smalti_dit_train *train); /* NULL is allowed */
 
-/* Begin and end the samples of a step, between two changes of the parameters. The parameters' rounded copies
- * live that long. There are none if CPUs alone multiply, in a dtype to which their products round while they
- * read. */
+/* Begins and ends the samples of a step, between two changes of the parameters. The parameters' rounded
+ * copies live that long. There are none if CPUs alone multiply, in a dtype to which their products round
+ * while they read. */
 void smalti_dit_train_begin_step(struct smalti_dit_train *train, struct smalti_task_group *task_group);
 void smalti_dit_train_end_step(struct smalti_dit_train *train);
 
@@ -62,7 +62,7 @@ struct smalti_dit_pass *smalti_dit_train_forward(struct smalti_dit_train *train,
  * Ends the pass. */
 void smalti_dit_train_backward(struct smalti_dit_pass *pass, struct smalti_tile *gout,
 			       struct smalti_tile *const *const *gradients, bool add, struct smalti_tile *gx);
-/* Return how many parts a replica has, and whether a part has a gradient of parameter `index`. Shards have
+/* Returns how many parts a replica has, and whether a part has a gradient of parameter `index`. Shards have
  * those of their own weights, and only the first part has those of parameters that depend on no token. */
 static inline int smalti_dit_train_parts(const struct smalti_strategy *strategy)
 {

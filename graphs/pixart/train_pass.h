@@ -115,7 +115,7 @@ struct smalti_dit_pass {
 	struct smalti_train_part *part, *here; /* here: where tasks run */
 };
 
-/* Place the following tasks at a part, at a band's home, or at a shard of the band's rank. @{ */
+/* Places the following tasks at a part, at a band's home, or at a shard of the band's rank. @{ */
 void smalti_train_go(struct smalti_dit_pass *pass, int part);
 void smalti_train_go_home(struct smalti_dit_pass *pass, int64_t band);
 void smalti_train_go_to_shard(struct smalti_dit_pass *pass, int64_t band, int shard);
@@ -139,7 +139,7 @@ static inline const struct smalti_train_block *smalti_train_shard(const struct s
 {
 	return &pass->train->blocks[block * pass->shards + shard];
 }
-/* Tell whether a band adds to tiles that an earlier band of its part, or of its rank, has written. @{ */
+/* Tells whether a band adds to tiles that an earlier band of its part, or of its rank, has written. @{ */
 static inline bool smalti_train_adds(const struct smalti_dit_pass *pass, int64_t band)
 {
 	return band > pass->part[smalti_train_home(pass, band)].begin;
@@ -192,7 +192,7 @@ void smalti_train_mlp_backward(const struct smalti_dit_pass *pass, const struct 
 			       struct smalti_train_rows x, struct smalti_tile *hidden, struct smalti_tile *gy,
 			       bool add, bool add_input, struct smalti_tile *gx);
 
-/* Compute e, g and c of a pass, and the gradients of their parameters. */
+/* Computes e, g and c of a pass, and the gradients of their parameters. */
 void smalti_train_conditions(struct smalti_dit_pass *pass);
 void smalti_train_conditions_backward(struct smalti_dit_pass *pass);
 void smalti_train_conditions_release(struct smalti_dit_pass *pass);
@@ -229,7 +229,7 @@ static inline int64_t smalti_train_rows(const struct smalti_dit_pass *pass, int6
 	return smalti_partition_rows(smalti_train_bands(pass), band);
 }
 
-/* Return what a block keeps at a part, and of a band: for one of its shards, or with shard 0 for the band
+/* Returns what a block keeps at a part, and of a band: for one of its shards, or with shard 0 for the band
  * itself. @{ */
 static inline const struct smalti_part_kept *smalti_train_kept_at(const struct smalti_dit_pass *pass,
 								  const struct smalti_block_kept *kept)
