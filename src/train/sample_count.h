@@ -3,18 +3,18 @@
 
 #include "train/trainer.h"
 
-/* A trainer whose samples are counted (rt/counting.h), not computed. */
+/* A trainer that counts samples (rt/counting.h) and does not compute them. */
 struct smalti_sample_count {
 	struct smalti_trainer trainer;
 	struct smalti_tile **gradients; /* of each parameter */
 };
 
-/* Close it in any case. */
+/* Opens a count. The caller closes it in any case. */
 int smalti_sample_count_open(struct smalti_sample_count *count, const struct smalti_trainer *trainer,
 			     struct smalti_error *error);
-/* The bytes of main memory that the tiles of a sample of this shape take at most from its first task to its
- * last, as the plan says: with turns whatever order the tasks run in, and without, even if all of them are
- * there together. -1 with an error. */
+/* Returns the bytes of main memory that the tiles of a sample of this shape take at most from its first task
+ * to its last. If layers take turns in the plan, that holds for any order of the tasks; otherwise even if all
+ * tiles exist together. -1 with an error. */
 int64_t smalti_sample_count_bytes(struct smalti_sample_count *count, const struct smalti_step_shape *shape,
 				  const struct smalti_step_plan *plan, struct smalti_error *error);
 void smalti_sample_count_close(struct smalti_sample_count *count);
