@@ -24,7 +24,7 @@ static int64_t row_width(const struct smalti_projection_data *data)
 	return data->width[CAPTIONS] + data->width[IMAGES];
 }
 
-/* The first directory decides what all are of. */
+/* Checks the model of a kind. The first directory decides the model of all. */
 static int check_kind(struct reading *r, int kind, struct smalti_error *error)
 {
 	struct smalti_projection_data *data = r->data;
@@ -79,7 +79,7 @@ static int open_directory(struct reading *r, struct smalti_error *error)
 	return data->caption && data->vector && data->row ? 0 : -1;
 }
 
-/* Whether an item is held out is decided by its key alone, so that it stays so when others come. */
+/* Tells whether an item is held out. Only its key decides, so that more items change nothing. */
 static bool is_held_out(const struct reading *r, const char *key)
 {
 	const double place = (double)(XXH3_64bits(key, strlen(key)) >> 11) * 0x1p-53;
@@ -103,8 +103,8 @@ int smalti_projection_data_row(const struct smalti_projection_data *data, int64_
 		   : smalti_fail_errno(error, "the vectors to train on cannot be read");
 }
 
-/* Of equal captions the first alone is held out: the others' images would be right, too. 1: it is to be left
- * out. */
+/* Tells whether an equal caption is already held out: 1, 0, or -1. Then the item is left out, since the
+ * images of both captions would be right answers. */
 static int is_repeated(struct reading *r, const struct smalti_features_row *row, struct smalti_error *error)
 {
 	const struct smalti_features_text *text = &row->texts[r->caption];
@@ -140,7 +140,7 @@ static int add_pair(struct reading *r, const struct smalti_features_row *row, st
 	return write_row(data, data->count++, error);
 }
 
-/* 1; 0 after the last row. */
+/* Reads a row: 1; 0 after the last row. */
 static int read_row(struct reading *r, struct smalti_error *error)
 {
 	struct smalti_features_row row;
