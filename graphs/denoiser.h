@@ -5,40 +5,39 @@
 #include "graphs/weights.h"
 
 /* A model that denoises latents, as the pipeline sees it: a table of functions, and the extents that callers
- * need. A model of another architecture has this as its first member, and its own table. */
+ * need. Another architecture has this as its model's first member, and its own table. */
 struct smalti_denoiser;
 
 enum { SMALTI_DENOISER_MAX_BRANCHES = 2 }; /* without and with the prompt */
 
-/* A cross cache has the keys and values of a prompt for the cross-attention of all steps. Conditions have
- * what all steps need for a size. Both belong to the model. */
+/* A prompt's keys and values for cross-attention, which all steps read, and what all steps need for a size.
+ * The model owns both. */
 struct smalti_cross_cache;
 struct smalti_conditions;
 
 struct smalti_denoiser_functions {
 	void (*free)(struct smalti_denoiser *denoiser);
 
-	/* Returns the bytes of a cross cache of a prompt of so many tokens, with those that its making
-	 * takes. */
+	/* Returns the bytes of a prompt's cross cache, and of its making. */
 	int64_t (*cross_cache_bytes)(const struct smalti_denoiser *denoiser, int64_t tokens);
-	/* Returns the most bytes that a forward in bands of `band_tokens` holds at once, besides the weights
-	 * and caches. */
+	/* Returns the most bytes that a forward in bands of `band_tokens` holds, besides the weights and
+	 * caches. */
 	int64_t (*working_bytes)(const struct smalti_denoiser *denoiser, int64_t tokens, int64_t band_tokens,
 				 int branches, const struct smalti_strategy *strategy);
-	/* Makes a model of the same kind with so many layers, and with weights of the checkpoint. */
+	/* Makes such a model of so many layers, with weights of the checkpoint. */
 	struct smalti_denoiser *(*sketch)(const struct smalti_denoiser *denoiser,
 					  struct smalti_task_group *task_group,
 					  const struct smalti_checkpoint *checkpoint, int64_t layers,
 					  struct smalti_error *error);
 
-	/* Makes the cross cache of `text`, f32 [tokens, text_width]. */
+	/* Takes `text` as f32 [tokens, text_width]. */
 	struct smalti_cross_cache *(*cross_cache)(struct smalti_denoiser *denoiser,
 						  struct smalti_task_group *task_group,
 						  struct smalti_tile *text, int64_t tokens);
 	void (*release_cross_cache)(struct smalti_cross_cache *cache); /* NULL is fine */
 
-	/* Makes the conditions of all steps for a latent of height by width, with vae_factor pixels to a
-	 * latent. The tokens that it is cut into outlive them. */
+	/* Makes the conditions for a latent of height by width, with vae_factor pixels to a latent. They use
+	 * these tokens, which outlive them. */
 	struct smalti_conditions *(*conditions)(struct smalti_denoiser *denoiser,
 						struct smalti_task_group *task_group,
 						const struct smalti_tokens *tokens, const float *timesteps,
@@ -46,10 +45,10 @@ struct smalti_denoiser_functions {
 						int64_t vae_factor);
 	void (*release_conditions)(struct smalti_conditions *conditions); /* NULL is fine */
 
-	/* Inserts one forward at `step`, after those of the steps before, for each prompt: x are the latents'
-	 * tokens f32 [n, in_channels·patch²] in bands, which are multiplied by input_scale first. v[k]
-	 * receives the output f32 [n, patch²·out_channels] for caches[k]. Results that do not depend on the
-	 * prompt are computed once. The caller releases the v. */
+	/* Inserts one forward at `step`, after earlier steps, for each prompt: x are the latents' tokens f32
+	 * [n, in_channels·patch²] in bands, multiplied by input_scale first. v[k] receives the output f32 [n,
+	 * patch²·out_channels] for caches[k]. Results that depend on no prompt are computed once. The caller
+	 * releases the v. */
 	void (*forward)(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 			struct smalti_conditions *conditions, int64_t step, float input_scale,
 			const struct smalti_grid *x, struct smalti_cross_cache *const *caches, int count,
@@ -66,7 +65,7 @@ struct smalti_denoiser {
 	int64_t text_width;                /* of a caption's hidden states */
 };
 
-/* NULL is allowed. */
+/* Accepts NULL. */
 static inline void smalti_denoiser_free(struct smalti_denoiser *denoiser)
 {
 	if (denoiser)

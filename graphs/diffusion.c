@@ -35,7 +35,7 @@ static const struct smalti_partition *bands_of(const struct run *r)
 	return &r->now->tokens.partition;
 }
 
-/* Returns the form of `arrays` arrays of the latents' size, which lie together in each token. */
+/* Returns the form of `arrays` arrays of latents, which lie together in each token. */
 static struct smalti_latent_form form_of(const struct run *r, const struct layout *layout, int64_t arrays)
 {
 	return (struct smalti_latent_form){
@@ -56,7 +56,7 @@ static void skip_draws(const struct run *r, int64_t count)
 		smalti_tile_release(draw_one(r));
 }
 
-/* Draws the noise of all images of the seed, and returns this image's. */
+/* Draws the noise of all images, and returns this one's. */
 static struct smalti_tile *draw_noise(const struct run *r)
 {
 	skip_draws(r, r->d->image);

@@ -5,8 +5,8 @@
 
 struct patchify_arguments;
 
-/* The form of latents or of a prediction. As planes they are f32 [channels, height, width]. As tokens in
- * bands, each token is a square of latents, in the model's order. */
+/* Latents, or a prediction: planes f32 [channels, height, width], or tokens in bands. A token is a square of
+ * latents in the model's order. */
 struct smalti_latent_form {
 	const struct smalti_tokens *tokens; /* the bands */
 	int64_t height, width, patch;
@@ -14,7 +14,7 @@ struct smalti_latent_form {
 	bool channels_last; /* in a token */
 };
 
-/* Returns the arguments of a band for the kernels that turn planes into tokens and back. */
+/* Returns a band's arguments for the kernels between planes and tokens. */
 struct patchify_arguments smalti_latent_band(const struct smalti_latent_form *form, int64_t band,
 					     double scale);
 

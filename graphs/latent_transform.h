@@ -4,7 +4,7 @@
 #include "checkpoint/config.h"
 #include "codelets/codelets.h"
 
-/* Turns the diffusion model's latents into the VAE's. Each channel has its own scale and shift. */
+/* Turns the diffusion model's latents into the VAE's, by a scale and a shift for each channel. */
 struct smalti_latent_transform {
 	struct smalti_tile *scale, *shift; /* f32, one per channel */
 	struct smalti_tile *identity;      /* moments that normalise nothing */

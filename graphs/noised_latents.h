@@ -11,15 +11,15 @@ struct smalti_noised_latents {
 	int64_t count, t;
 };
 
-/* Makes them of the posterior's means and, with `draws`, of the deviations that follow the means. */
+/* Makes them from the posterior's means and, with `draws`, the deviations behind them. */
 struct smalti_noised_latents smalti_noised_latents_insert(struct smalti_task_group *task_group,
 							  struct smalti_tile *moments,
 							  const struct training_sample_arguments *arguments);
 void smalti_noised_latents_release(const struct smalti_noised_latents *latents);
 
-/* Inserts the loss of an output. An output with twice as many channels has a variance in the second half.
- * *parts is filled in when the task group has ended. `count` and `t` of the arguments are taken from the
- * latents. `gradient`: NULL, or a tile that receives the gradient. */
+/* Inserts the loss of an output, whose second half of channels, if any, is the variance. *parts is filled in
+ * when the task group has ended. `count` and `t` are those of the latents. `gradient`: NULL, or a tile that
+ * receives it. */
 void smalti_denoising_loss_insert(struct smalti_task_group *task_group,
 				  const struct smalti_noised_latents *latents, struct smalti_tile *output,
 				  struct smalti_tile *gradient,

@@ -27,7 +27,7 @@ static struct smalti_parameter describe(const struct smalti_tensor_view *tensor,
 	return parameter;
 }
 
-/* The tensors that are cut. A shard has some of a tensor's rows (its outputs) or columns (its inputs). */
+/* The tensors that are cut. A shard has some rows (outputs) or columns (inputs). */
 static const struct cut {
 	const char *layer, *tensor;
 	bool heads;                         /* else columns of the MLP */
@@ -41,7 +41,7 @@ static const struct cut {
     {".ff.net.2.", "weight", false, COLUMNS},   {".ff.net.2.", "bias", false, FIRST},
 };
 
-/* Returns how a tensor is cut; NULL: it stays whole. */
+/* Returns NULL for a tensor that stays whole. */
 static const struct cut *cut_of(const char *name)
 {
 	for (size_t i = 0; i < COUNT_OF(cuts); i++) {

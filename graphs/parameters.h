@@ -33,9 +33,9 @@ struct smalti_parameters {
 	struct smalti_parameter *list;
 };
 
-/* Makes the parameters of a configuration. The caller or smalti_parameters_read() writes their values. If the
- * strategy has shards, the weights of attention by heads and of MLPs by columns are cut into their parts. The
- * tiles belong to the task group. NULL with an error; a task group that breaks leaves tiles NULL. */
+/* Makes the parameters; the caller or smalti_parameters_read() writes their values. If the strategy has
+ * shards, the weights of attention by heads and of MLPs by columns are cut. The tiles belong to the task
+ * group. NULL with an error; a task group that breaks leaves tiles NULL. */
 struct smalti_parameters *smalti_parameters_new(struct smalti_task_group *task_group,
 						const struct smalti_transformer_config *config,
 						const struct smalti_strategy *strategy,
@@ -55,7 +55,7 @@ struct smalti_parameter_layout smalti_parameter_layout(const struct smalti_param
 int smalti_parameters_read(const struct smalti_parameters *parameters, struct smalti_task_group *task_group,
 			   const struct smalti_transformer_config *config,
 			   const struct smalti_checkpoint *checkpoint, struct smalti_error *error);
-/* Frees them after the last task that reads them was inserted. Each value is freed when its last reader has
+/* Frees them after the last task that reads them was inserted; each value lives until its last reader has
  * ended. NULL is allowed. */
 void smalti_parameters_free(struct smalti_parameters *parameters);
 

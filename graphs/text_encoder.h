@@ -5,8 +5,7 @@
 #include "graphs/weights.h"
 
 /* A model that makes hidden states of token ids, as the pipeline sees it: a table of functions, and the
- * extents that callers need. A model of another architecture has this as its first member, and its own
- * table. */
+ * extents that callers need. Another architecture has this as its model's first member, and its own table. */
 struct smalti_text_encoder;
 
 /* The tokens of a text. The last ones may be padding: no token attends to it, itself included. */
@@ -24,16 +23,15 @@ struct smalti_text_encoder_functions {
 	/* Returns the most bytes of the mapped file that an encoding holds: all, or those of some layers when
 	 * streamed. */
 	int64_t (*mapped_bytes)(const struct smalti_text_encoder *encoder);
-	/* Makes encodings from now on give back the memory of a layer's weights behind their last use, and
-	 * read the next layer ahead. It is for a file that does not fit under the memory limit. */
+	/* Makes encodings give back the memory of a layer's weights behind their last use, and read the next
+	 * layer ahead: for a file that exceeds the memory limit. */
 	void (*stream)(struct smalti_text_encoder *encoder);
 
-	/* Inserts the encoding of texts. hidden[i] receives the hidden states f32 [count, width] of
-	 * texts[i]'s tokens. Without padding they equal those of the reference with its mask. Texts that are
-	 * encoded together share every reading of the weights; each gets the same bits as alone. The layers'
-	 * shards are spread over the strategy's places by their shares, each with its part of the weights;
-	 * what is not cut is computed at the first of them. The caller releases the tiles, which no place
-	 * owns. */
+	/* Inserts the encoding. hidden[i] receives the hidden states f32 [count, width] of texts[i]'s tokens.
+	 * Without padding they equal the reference's under its mask. Texts that are encoded together share
+	 * every reading of the weights; each gets the same bits as alone. The layers' shards are spread over
+	 * the strategy's places by their shares, each with its part of the weights; the rest is computed at
+	 * the first place. The caller releases the tiles, which no place owns. */
 	void (*encode)(struct smalti_text_encoder *encoder, struct smalti_task_group *task_group,
 		       const struct smalti_token_ids *texts, int64_t count,
 		       const struct smalti_strategy *strategy, struct smalti_tile **hidden);
@@ -48,7 +46,7 @@ struct smalti_text_encoder {
 	int64_t task_weights; /* most bytes of weights that a device's task reads */
 };
 
-/* NULL is allowed. */
+/* Accepts NULL. */
 static inline void smalti_text_encoder_free(struct smalti_text_encoder *encoder)
 {
 	if (encoder)

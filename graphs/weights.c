@@ -162,7 +162,7 @@ static void add_part(struct smalti_weight *weight, int rank, const int64_t *shap
 		source->parts++;
 }
 
-/* Makes the forms of a weight that has all its parts; NULL if something failed. */
+/* Makes the forms of a complete weight; NULL after a failure. */
 static struct smalti_weight *whole(struct smalti_weight *weight)
 {
 	struct smalti_weights *weights = weight->weights;
@@ -173,7 +173,7 @@ static struct smalti_weight *whole(struct smalti_weight *weight)
 	return weight;
 }
 
-/* Makes the forms of such a weight for products in a dtype. */
+/* Makes the forms for products in a dtype. */
 static struct smalti_weight *whole_for(struct smalti_weight *weight, enum smalti_dtype compute)
 {
 	weight->source.compute = compute;
@@ -219,7 +219,7 @@ struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64
 	return whole(weight);
 }
 
-/* They are too many parts for one task, and small, so they are stacked here. */
+/* Stacks here: too many parts for one task, and small. */
 struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64_t count, int64_t rows,
 					   int64_t columns, const char *name)
 {
@@ -334,7 +334,7 @@ struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64
 				      .channels = channels};
 }
 
-/* Makes a weight of a slice of each part of `of`, whose rows have `row` columns. It stays without forms. */
+/* Makes a slice of each part of `of`, whose rows have `row` columns. */
 static struct smalti_weight *slice_of(const struct smalti_weight *of, const struct smalti_slice *slice,
 				      int64_t row)
 {
@@ -396,8 +396,8 @@ struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index)
 	return weight->part[index];
 }
 
-/* Inserts a task that makes a large weight's form, so that its readers need not wait for each other. It makes
- * the CPUs' form, so it is left out where devices do everything. */
+/* Makes a large weight's form by its own task, so that readers need not wait for each other. It is the CPUs'
+ * form, so it is left out where devices do everything. */
 static void prepare(struct smalti_weight *weight, struct smalti_tile *after)
 {
 	struct smalti_task_group *task_group = weight->weights->task_group;

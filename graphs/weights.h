@@ -33,9 +33,9 @@ struct smalti_affine {
 	int64_t channels;
 };
 
-/* Makes the weights of a component. Tasks that make packed forms belong to `task_group`, the model's;
- * `compute` is the dtype of matrix products unless a call says otherwise. The checkpoint outlives the
- * weights. With `task_group` NULL only names and sizes can be asked for (graphs/tensors.h). */
+/* Makes the weights, with packed forms by tasks of `task_group`, the model's; `compute` is the dtype of
+ * matrix products unless a call says otherwise. The checkpoint outlives them. Without `task_group` only names
+ * and sizes are known (graphs/tensors.h). */
 struct smalti_weights *smalti_weights_new(struct smalti_task_group *task_group,
 					  const struct smalti_checkpoint *checkpoint,
 					  enum smalti_dtype compute, struct smalti_error *error);
@@ -53,13 +53,13 @@ int64_t smalti_weights_device_bytes(const struct smalti_weights *weights);
 int64_t smalti_weight_device_bytes(const struct smalti_weight *weight);
 /* @} */
 /* Leaves the matrices of smalti_weights_linear() unpacked, before the first use of a weight. Products read
- * them as the file has them, which is slower and takes no memory. Results differ by rounding. */
+ * the file's form, which is slower and takes no memory. Results differ by rounding. */
 void smalti_weights_leave_raw(struct smalti_weights *weights);
-/* Waits for the model's task group, then releases the tiles. It is called after the last task that reads them
- * was inserted. NULL is allowed. */
+/* Waits for the model's task group, then releases the tiles, after the last task that reads them was
+ * inserted. NULL is allowed. */
 void smalti_weights_free(struct smalti_weights *weights);
 
-/* Adds the tensor of that name as f32 [count]. */
+/* Adds a tensor as f32 [count]. */
 struct smalti_weight *smalti_weights_vector(struct smalti_weights *weights, int64_t count, const char *name,
 					    ...) __attribute__((format(printf, 3, 4)));
 /* Adds a table [rows, columns] that stays in the file's dtype, which *dtype receives. */
@@ -90,9 +90,8 @@ struct smalti_kernel smalti_weights_conv(struct smalti_weights *weights, int64_t
 struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64_t channels,
 					   const char *prefix);
 
-/* Makes a layer of `out` rows from first_out on of each part of a linear layer, and of its `in` columns from
- * first_in on. The result has its own forms, and a bias if `bias` is set and the layer has one. The layer is
- * not left raw. */
+/* Slices a linear layer: `out` rows of each part from first_out on, `in` columns from first_in on. The result
+ * has its own forms, and a bias if `bias` and the layer has one. The layer is not raw. */
 struct smalti_slice {
 	int64_t first_out, out, first_in, in;
 };

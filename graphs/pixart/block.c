@@ -27,8 +27,7 @@ void smalti_dit_go_home(const struct smalti_dit_forward *f, struct smalti_dit_po
 	go_to(f, at, band, f->tokens->band[band].shard);
 }
 
-/* Returns how many shards have weights of their own. Such a shard computes with them at its place; otherwise
- * the band's home does. */
+/* Returns how many shards have their own weights and compute with them; with 1, the band's home does. */
 static int weight_shards(const struct smalti_dit_forward *f)
 {
 	return f->strategy->tensor ? f->shards->count : 1;
@@ -45,8 +44,7 @@ static const struct smalti_dit_block *weights_of(const struct smalti_dit_forward
 	return weight_shards(f) > 1 ? &f->shards->shard[shard].blocks[block] : &f->dit->blocks[block];
 }
 
-/* Returns the shard that adds to a band as number i. The band's own shard is the last, so that the sum ends
- * at home. */
+/* Returns the shard number i that adds to a band. The band's own is the last, where the sum is needed. */
 static int turn(const struct smalti_dit_forward *f, int64_t band, int i, int shards)
 {
 	return weight_shards(f) > 1 ? (f->tokens->band[band].shard + 1 + i) % shards : i;

@@ -35,7 +35,7 @@ struct smalti_dit_position {
 	int64_t block;
 };
 
-/* The input of a block's self-attention: of each band, a tile for each shard; NULL for bands that have none
+/* The input of a block's self-attention: a tile for each band and shard; NULL for bands that have none
  * yet. */
 struct smalti_dit_projections {
 	struct smalti_tile **q, **kv;
@@ -71,8 +71,7 @@ void smalti_dit_project(const struct smalti_dit_forward *f, struct smalti_dit_po
  * read. */
 void smalti_dit_self_attention(const struct smalti_dit_forward *f, struct smalti_dit_position at,
 			       int64_t band, const struct smalti_dit_projections *p, struct smalti_tile *x);
-/* Releases these keys after their last reader as the current ones was inserted. They are kept if a later task
- * reads them. */
+/* Releases these keys after their last reader was inserted. They are kept if a later task reads them. */
 void smalti_dit_projections_release(const struct smalti_dit_forward *f, struct smalti_dit_position at,
 				    struct smalti_dit_projections *p);
 

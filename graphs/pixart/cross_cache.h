@@ -5,8 +5,8 @@
 
 struct smalti_cross_cache {
 	int64_t tokens, layers;
-	/* For each block its keys and values. For a prompt of one token it is the row [1, width] that its
-	 * cross-attention adds to every token, as a single key has all the weight for any query. */
+	/* For each block its keys and values; for a prompt of one token the row [1, width] that its
+	 * cross-attention adds to every token, as a single key has all the weight. */
 	struct smalti_tile *block[];
 };
 

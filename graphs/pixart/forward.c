@@ -137,7 +137,7 @@ static void run_block(const struct smalti_dit_forward *f, struct smalti_dit_posi
 }
 
 /* Returns how many branches are computed before the first cross-attention. Branches at the same parts share
- * that, as only the prompts differ. */
+ * it, as only prompts differ. */
 static int branches_at_first(const struct smalti_dit_forward *f, int count)
 {
 	return f->strategy->parts[SMALTI_AXIS_BRANCH] > 1 ? count : 1;
@@ -159,8 +159,7 @@ static void run_blocks(const struct smalti_dit_forward *f, struct range range, c
 	smalti_task_group_at(f->task_group, -1, -1);
 }
 
-/* Runs the patches. After the warm-up they go through the stages of layers one behind the other, before it
- * all together. */
+/* Runs patches through the stages of layers one behind the other; in the warm-up, together. */
 static void run_patches(const struct smalti_dit_forward *f, const struct smalti_grid *z,
 			struct smalti_cross_cache *const *caches, int count)
 {
@@ -196,8 +195,7 @@ static void free_room(const struct smalti_dit_forward *f)
 	free(f->ranks);
 }
 
-/* Writes what depends on the step's arguments into tiles, because commands that are repeated keep the
- * arguments of their first pass. */
+/* Writes the step's values into tiles, because repeated commands keep their first arguments. */
 static void begin(struct smalti_dit_forward *f, float input_scale, const struct smalti_grid *x, int count,
 		  struct smalti_dit_streams *pass)
 {

@@ -3,14 +3,14 @@
 
 enum { MLP_RATIO = 4 };
 
-/* Returns the rows of a layer that a shard computes, with all columns. */
+/* Returns a shard's rows of a layer. */
 static struct smalti_linear rows_of(const struct smalti_linear *linear, int64_t first, int64_t count)
 {
 	const struct smalti_slice slice = {first, count, 0, linear->in};
 	return smalti_weights_slice(linear, &slice, true);
 }
 
-/* Returns the columns of a layer that a shard's inputs meet; the first shard's part has the bias. */
+/* Returns the columns for a shard's inputs; the first shard adds the bias. */
 static struct smalti_linear columns_of(const struct smalti_linear *linear, int64_t first, int64_t count)
 {
 	const struct smalti_slice slice = {0, linear->out, first, count};

@@ -46,7 +46,7 @@ static struct smalti_dit_pass *new_pass(struct smalti_dit_train *train, struct s
 	return NULL;
 }
 
-/* Leaves the pass: tasks inserted from now on have no place and wait for no turn. */
+/* Removes place and turn from tasks inserted later. */
 static void leave(const struct smalti_dit_pass *pass)
 {
 	smalti_task_group_place(pass->task_group, SMALTI_ANYWHERE);
@@ -94,7 +94,7 @@ static void begin_gradients(struct smalti_dit_pass *pass, struct smalti_tile *co
 	}
 }
 
-/* Inserts y += x. If y is missing, x becomes y. */
+/* Inserts y += x. If y is NULL, x becomes y. */
 static void add_or_take(const struct smalti_dit_pass *pass, int64_t count, struct smalti_tile **x,
 			struct smalti_tile **y)
 {

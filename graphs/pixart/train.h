@@ -17,20 +17,19 @@ struct smalti_dit_train;
 /* Tells whether a strategy is possible in training: 0, or -1 with SMALTI_EUNSUPPORTED. */
 int smalti_dit_train_check(const struct smalti_strategy *strategy, struct smalti_error *error);
 
-/* Makes a transformer that trains parameters, which outlive it. Products of tokens have operands rounded to
- * `compute`. What depends only on the timestep stays f32; with f16 self-attention does, too. */
+/* Makes a transformer that trains parameters, which outlive it. Products of tokens round operands to
+ * `compute`. What depends only on the timestep stays f32; with f16 self-attention, too. */
 struct smalti_dit_train *smalti_dit_train_new(const struct smalti_transformer_config *config,
 					      const struct smalti_parameters *parameters,
 					      enum smalti_dtype compute, struct smalti_error *error);
 void smalti_dit_train_free(struct smalti_dit_train *train); /* NULL is allowed */
 
-/* Begins and ends the samples of a step, between two changes of the parameters. The parameters' rounded
- * copies live that long. There are none if CPUs alone multiply, in a dtype to which their products round
- * while they read. */
+/* Begins and ends the samples of a step, between two changes of the parameters, whose rounded copies live
+ * that long. There are none if CPUs alone multiply, in a dtype to which products round while reading. */
 void smalti_dit_train_begin_step(struct smalti_dit_train *train, struct smalti_task_group *task_group);
 void smalti_dit_train_end_step(struct smalti_dit_train *train);
 
-/* A sample. All but `x` and `text` is copied; the caller releases these after the backward was inserted. */
+/* A sample. All but `x` and `text` is copied; the caller releases these after inserting the backward. */
 struct smalti_dit_sample {
 	struct smalti_tile *x;              /* f32 [in_channels, height, width] */
 	int64_t height, width;              /* multiples of the patch size */
@@ -50,20 +49,19 @@ struct smalti_dit_sample {
 /* A forward whose backward has not been inserted yet. */
 struct smalti_dit_pass;
 
-/* Inserts the forward of a sample. *out is a new tile f32 [out_channels, height, width]. NULL, with the task
- * group broken, when there is no memory for the lists of its tiles. */
+/* Inserts a sample's forward. *out: a new tile f32 [out_channels, height, width]. NULL, with the task group
+ * broken, without memory for its lists. */
 struct smalti_dit_pass *smalti_dit_train_forward(struct smalti_dit_train *train,
 						 struct smalti_task_group *task_group,
 						 const struct smalti_dit_sample *sample,
 						 struct smalti_tile **out);
 
-/* Inserts the backward from the output's gradient. gradients[part][i] receives the part's share of parameter
- * i's gradient: it is written, or with `add` added to. gx: NULL, or a tile that receives the gradient of x.
- * Ends the pass. */
+/* Inserts the backward from the output's gradient. gradients[part][i], the part's gradient of parameter i, is
+ * written, or with `add` added to. gx: NULL, or a tile that receives the gradient of x. Ends the pass. */
 void smalti_dit_train_backward(struct smalti_dit_pass *pass, struct smalti_tile *gout,
 			       struct smalti_tile *const *const *gradients, bool add, struct smalti_tile *gx);
-/* Returns how many parts a replica has, and whether a part has a gradient of parameter `index`. Shards have
- * those of their own weights, and only the first part has those of parameters that depend on no token. */
+/* Returns a replica's number of parts, and whether a part has a gradient of parameter `index`: shards of
+ * their own weights, and only the first part of parameters that depend on no token. */
 static inline int smalti_dit_train_parts(const struct smalti_strategy *strategy)
 {
 	return strategy->parts[SMALTI_AXIS_RANK] * strategy->parts[SMALTI_AXIS_SHARD];
@@ -90,7 +88,7 @@ struct smalti_dit_probes {
 	int64_t count;
 };
 
-/* Inserts a forward of a sample, between two steps. The sums are there when the task group has ended. */
+/* Inserts a forward of a sample, between two steps. The sums are set when the task group has ended. */
 int smalti_dit_train_probe(struct smalti_dit_train *train, struct smalti_task_group *task_group,
 			   const struct smalti_dit_sample *sample, struct smalti_dit_probes *probes,
 			   struct smalti_error *error);

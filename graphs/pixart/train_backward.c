@@ -30,7 +30,7 @@ static struct smalti_tile *kept_tile(const struct backward *b, enum smalti_band_
 	return *smalti_train_kept(b->pass, b->kept, which, band, shard);
 }
 
-/* Returns the gradients of the part where tasks run. */
+/* Returns the gradients where tasks run. */
 static struct part_gradients *here(const struct backward *b)
 {
 	return &b->part[b->pass->here - b->pass->part];
@@ -54,7 +54,7 @@ static struct smalti_train_rows normalize(const struct backward *b, int64_t band
 				       shift_row, b->pass->train->config.norm_eps);
 }
 
-/* Returns a new tile: the gradient of the values that were gated and added to the stream. */
+/* Returns a new tile: the gradient of what was gated and added to the stream. */
 static struct smalti_tile *gate_backward(const struct backward *b, int64_t band, struct smalti_tile *added,
 					 int64_t gate_row)
 {
@@ -105,7 +105,7 @@ static void mlp_backward(const struct backward *b, int64_t band)
 	smalti_tile_release(gu);
 }
 
-/* Inserts the backward of the output projection. Returns a new tile, the gradient of the heads' results. */
+/* Inserts the output projection's backward. Returns a new tile, the gradient of the heads' results. */
 static struct smalti_tile *out_backward(const struct backward *b,
 					const struct smalti_train_attention *attention, int64_t band,
 					struct smalti_tile *gy, struct smalti_tile *attended)
@@ -119,7 +119,7 @@ static struct smalti_tile *out_backward(const struct backward *b,
 	return g;
 }
 
-/* Inserts the backward of attention, for a band's queries and one block of keys. */
+/* Inserts attention's backward for a band's queries and one block of keys. */
 static void attend_backward(const struct backward *b, const struct smalti_train_attention *attention,
 			    const struct attention_backward_buffers *buffers, int64_t queries, int64_t keys,
 			    bool add_queries, bool add_keys)
@@ -136,8 +136,7 @@ static void attend_backward(const struct backward *b, const struct smalti_train_
 	smalti_insert_attention_backward(b->pass->task_group, buffers, &a);
 }
 
-/* Inserts the backward of a shard's attention to the caption. Returns a new tile, the gradient of its
- * queries. */
+/* Returns a new tile, the gradient of a shard's queries of the caption. */
 static struct smalti_tile *cross_shard_backward(const struct backward *b, int64_t band, int shard)
 {
 	struct smalti_dit_pass *pass = b->pass;
@@ -208,8 +207,8 @@ static void caption_backward(const struct backward *b, int part, bool first)
 	smalti_fuse_end(pass->task_group);
 }
 
-/* Inserts the backward of a band's queries of a shard against all keys. The part adds to the keys' gradients
- * band by band. */
+/* Inserts the backward of a band's queries of a shard against all keys, to whose gradients the part adds band
+ * by band. */
 static void self_shard_backward(const struct backward *b, int64_t band, int shard, struct smalti_tile *ga)
 {
 	struct smalti_dit_pass *pass = b->pass;
@@ -337,7 +336,7 @@ static void begin_part(const struct backward *b, int part)
 	g->v = smalti_train_grid(pass, width);
 }
 
-/* Adds a part's gradients of the block's table and of g, and releases the part's tiles. */
+/* Adds the part's gradients of the block's table and of g. */
 static void end_part(const struct backward *b, int part, bool first)
 {
 	struct smalti_dit_pass *pass = b->pass;

@@ -130,8 +130,7 @@ struct smalti_tile *smalti_train_project(struct smalti_dit_pass *pass)
 	return out;
 }
 
-/* Computes a band's gradient behind the last block, and adds its part to the gradient of the last layer's
- * modulation. */
+/* Computes a band's gradient behind the last block, and adds to that of the last layer's modulation. */
 static void project_band_back(struct smalti_dit_pass *pass, int64_t band, struct smalti_tile *gout,
 			      const struct smalti_grid *gz, struct smalti_tile *gtable)
 {

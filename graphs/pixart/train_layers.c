@@ -41,7 +41,7 @@ struct finder {
 	struct smalti_error *error;
 };
 
-/* Returns the index of a parameter; -1: it is missing, or the shard has nothing of it. */
+/* Returns -1 if it is missing, or the shard has nothing of it. */
 static int64_t find(const struct finder *f, const char *prefix, const char *name)
 {
 	char full[160];
@@ -90,7 +90,7 @@ static struct smalti_train_attention attention_of(const struct finder *f, int64_
 	return (struct smalti_train_attention){found[0], found[1], found[2], found[3], dtype};
 }
 
-/* Finds a block's parameters. The largest f16 is 65504, so with f16 self-attention takes f32. */
+/* Finds a block; f16 ends at 65504, so there self-attention takes f32. */
 static void find_block(struct smalti_dit_train *train, const struct finder *f, int64_t i)
 {
 	struct smalti_train_block *block = &train->blocks[i * train->parameters->shards + f->shard];
@@ -215,7 +215,7 @@ static void round_weight(void *user, const struct smalti_train_linear *linear)
 		      .from = SMALTI_F32, .to = r->train->compute);
 }
 
-/* Tells whether rounded copies are worth it: they are smaller to move, and rounded once. */
+/* Tells whether copies pay: they are smaller to move, and rounded once. */
 static bool needs_copies(const struct smalti_dit_train *train, const struct smalti_session *session)
 {
 	return smalti_session_place_count(session) > 1 ||
@@ -252,8 +252,8 @@ void smalti_dit_train_end_step(struct smalti_dit_train *train)
 	}
 }
 
-/* Counts the largest product, of a band's rows or the caption's, with operands that may be rounded. The
- * packed part has one size for all models. */
+/* Counts the largest product, of a band's rows or the caption's, with operands that may be rounded. Packing
+ * takes the same for all models. */
 int64_t smalti_dit_train_scratch(const struct smalti_dit_train *train, const struct smalti_dit_sample *sample)
 {
 	enum { PACKED = 1 << 20 };

@@ -128,8 +128,7 @@ static inline int smalti_train_home(const struct smalti_dit_pass *pass, int64_t 
 {
 	return smalti_train_part_of(pass, band, pass->sample.tokens->band[band].shard);
 }
-/* Returns the shard that adds to a band as number i. The band's own shard is the last, so that the sum ends
- * at home. */
+/* Returns the shard number i that adds to a band. The band's own is the last, where the sum is needed. */
 static inline int smalti_train_turn(const struct smalti_dit_pass *pass, int64_t band, int i)
 {
 	return (pass->sample.tokens->band[band].shard + 1 + i) % pass->shards;
@@ -154,9 +153,9 @@ static inline const struct smalti_partition *smalti_train_bands(const struct sma
 	return &pass->sample.tokens->partition;
 }
 
-/* Makes all later tasks begin behind all earlier ones, if the sample is bounded. Otherwise tasks that need
- * little run far ahead: blocks are recomputed before they are read, and gradients of weights wait with all
- * that they read. */
+/* Makes later tasks begin behind all earlier ones, if the sample is bounded. Otherwise tasks that need little
+ * run far ahead: blocks are recomputed before they are read, and gradients of weights wait with all that they
+ * read. */
 void smalti_train_take_turn(struct smalti_dit_pass *pass);
 
 /* Returns a new f32 tile [rows, columns]; the second one is cleared. */
@@ -196,12 +195,11 @@ void smalti_train_mlp_backward(const struct smalti_dit_pass *pass, const struct 
 void smalti_train_conditions(struct smalti_dit_pass *pass);
 void smalti_train_conditions_backward(struct smalti_dit_pass *pass);
 void smalti_train_conditions_release(struct smalti_dit_pass *pass);
-/* Returns a new tile [rows, width]: a table of the parameters plus the embedding, which repeats every
- * `period` rows. */
+/* Returns a new tile [rows, width]: a table of the parameters plus the embedding, repeated every `period`
+ * rows. */
 struct smalti_tile *smalti_train_modulation(const struct smalti_dit_pass *pass, int64_t table, int64_t rows,
 					    struct smalti_tile *embedding, int64_t period);
 
-/* Returns the number of values of a patch. */
 static inline int64_t smalti_train_patch_columns(const struct smalti_dit_pass *pass, int64_t channels)
 {
 	return channels * pass->train->config.patch_size * pass->train->config.patch_size;
@@ -229,8 +227,7 @@ static inline int64_t smalti_train_rows(const struct smalti_dit_pass *pass, int6
 	return smalti_partition_rows(smalti_train_bands(pass), band);
 }
 
-/* Returns what a block keeps at a part, and of a band: for one of its shards, or with shard 0 for the band
- * itself. @{ */
+/* Returns what a block keeps at a part, and of a band: of a shard, or with 0 of the band itself. @{ */
 static inline const struct smalti_part_kept *smalti_train_kept_at(const struct smalti_dit_pass *pass,
 								  const struct smalti_block_kept *kept)
 {

@@ -17,8 +17,7 @@ struct search {
 	char name[SMALTI_STRATEGY_NAME], least_name[SMALTI_STRATEGY_NAME];
 };
 
-/* Returns the place that follows `than` in the order of falling rates, and of numbers where rates are equal;
- * -1: none. */
+/* Returns the place after `than`, by falling rates, then by numbers; -1: none. */
 static int next_slower(const struct smalti_place_facts *facts, const double *shares, int than)
 {
 	int next = -1;
@@ -112,7 +111,7 @@ static int try_count(struct search *s, int count, struct smalti_error *error)
 	return 0;
 }
 
-/* Tries the fastest 1, 2, …, `count` places of those with a share; with `fixed` only all of them. */
+/* Tries the fastest 1, 2, …, `count` places with a share; with `fixed` only all. */
 static int try_counts(struct search *s, const double *shares, int count, bool fixed,
 		      struct smalti_error *error)
 {

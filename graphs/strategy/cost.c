@@ -5,7 +5,7 @@
 
 static const double task_seconds = 15e-6;
 
-/* Returns the number of a branch's parts, which follow each other. */
+/* Counts a branch's parts, which follow each other. */
 static int branch_parts(const struct smalti_strategy *strategy)
 {
 	const int *parts = strategy->parts;
@@ -46,7 +46,7 @@ static double transfer_seconds(struct smalti_link_fact link, double bytes, doubl
 	return bytes > 0 ? bytes / link.bandwidth + times * link.latency : 0;
 }
 
-/* Returns the seconds of transfers that computation does not hide. */
+/* Returns the seconds that are not hidden. */
 static double exposed_seconds(const struct smalti_denoising *denoising,
 			      const struct smalti_strategy *strategy, const struct smalti_place_facts *facts,
 			      int place, const struct smalti_load *load)

@@ -221,7 +221,7 @@ static int read_cuts(struct smalti_strategy *strategy, const char *text, const c
 	return 0;
 }
 
-/* Tells whether two strategies have the same shards: at the same places, of the same heads and columns. */
+/* Tells whether shards are the same: at the same places, of the same heads and columns. */
 static bool has_shards_of(const struct smalti_strategy *a, const struct smalti_strategy *b)
 {
 	const enum smalti_axis axis = SMALTI_AXIS_SHARD;

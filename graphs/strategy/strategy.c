@@ -70,7 +70,7 @@ int smalti_strategy_kind(const struct smalti_strategy *strategy, int64_t pass)
 	return kind;
 }
 
-/* Returns the number of a part; the ranks are the innermost axis. */
+/* Numbers a part, with the ranks innermost. */
 static int part_of(const struct smalti_strategy *strategy, const int at[SMALTI_AXES])
 {
 	int part = 0;
@@ -98,7 +98,7 @@ void smalti_strategy_shares(const struct smalti_strategy *strategy, double *shar
 	}
 }
 
-/* Returns the sum of the shares of all parts that are below `part` on an axis. */
+/* Sums the shares of all parts below `part` on an axis. */
 static double share_below(const struct smalti_strategy *strategy, enum smalti_axis axis, int part)
 {
 	const int *parts = strategy->parts;
@@ -192,7 +192,7 @@ static int64_t piece_count(const struct smalti_strategy *strategy)
 	return strategy->patches * strategy->parts[SMALTI_AXIS_RANK] * strategy->parts[SMALTI_AXIS_SHARD];
 }
 
-/* Returns the fewest bands with at most `most` tokens each; their sizes differ by at most one token. */
+/* Counts the fewest bands of at most `most` tokens; their sizes differ by one token at most. */
 static int64_t band_count(const struct piece *piece, int64_t most)
 {
 	return (piece->end - piece->begin + most - 1) / most;

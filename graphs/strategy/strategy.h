@@ -46,7 +46,7 @@ struct smalti_strategy {
 				      /* @} */
 };
 
-/* A strategy that cuts nothing, in which the policy places all tasks. */
+/* Cuts nothing; the policy places all tasks. */
 extern const struct smalti_strategy smalti_strategy_none;
 
 /* Reads NAME[N] or hybrid:NAME[N].NAME[N]…, N parts; one name without N takes all parts that there are:
@@ -78,27 +78,25 @@ bool smalti_strategy_is_exact(const struct smalti_strategy *strategy);
 bool smalti_strategy_keeps(const struct smalti_strategy *strategy);
 /* Tells whether ranks are images of their own. */
 bool smalti_strategy_is_naive(const struct smalti_strategy *strategy);
-/* Returns the strategy with the shares of the last passes. */
+/* Returns the strategy of the last passes. */
 const struct smalti_strategy *smalti_strategy_last(const struct smalti_strategy *strategy);
 /* Returns the strategy of a pass; `strategy` owns its arrays. */
 struct smalti_strategy smalti_strategy_of_pass(const struct smalti_strategy *strategy, int64_t pass);
-/* Returns the kind of a pass. Passes of a kind have the same strategy. Kinds are numbered in the order in
- * which they first occur. */
+/* Returns a pass's kind, numbered as they first occur. Passes of a kind have the same strategy. */
 int smalti_strategy_kind(const struct smalti_strategy *strategy, int64_t pass);
 
 /* Returns the place of a part, or SMALTI_ANYWHERE. */
 int smalti_strategy_place(const struct smalti_strategy *strategy, int branch, int stage, int shard, int rank);
-/* Computes, for each of the `places` places, the share of all its parts together. */
+/* Sums the shares of all parts of each of the `places` places. */
 void smalti_strategy_shares(const struct smalti_strategy *strategy, double *shares, int places);
-/* Returns where part `part` of an axis begins, if `count` things are cut by the shares. The part ends where
- * the next one begins. It may be empty. */
+/* Returns where part `part` of an axis begins, of `count` things cut by the shares. It ends where the next
+ * one begins, and may be empty. */
 int64_t smalti_strategy_begin(const struct smalti_strategy *strategy, enum smalti_axis axis, int64_t count,
 			      int part);
-/* Returns the stage of a layer. */
 int smalti_strategy_stage(const struct smalti_strategy *strategy, int64_t layers, int64_t layer);
 
-/* A band of the tokens of an image under a strategy. Tokens are ordered row by row; under a strategy of
- * columns rank by rank, and row by row in each. An alternating strategy is cut by the pass. */
+/* A band of an image's tokens. Their order is row by row; under a strategy of columns rank by rank, row by
+ * row in each. An alternating strategy is cut as that of the pass. */
 struct smalti_token_band {
 	int64_t patch;
 	int rank, shard;
@@ -114,12 +112,11 @@ struct smalti_token_area {
 	int64_t left, columns, first; /* first: its first token, in the whole partition */
 };
 
-/* Cuts `count` tokens into bands of at most `band_tokens`, each in one patch, rank and shard; `columns`
- * tokens are a row of the image. The strategy outlives them. */
+/* Cuts tokens into bands of at most `band_tokens`, each in one patch, rank and shard; `columns` tokens are a
+ * row of the image. The strategy outlives them. */
 int smalti_tokens_cut(struct smalti_tokens *tokens, const struct smalti_strategy *strategy, int64_t count,
 		      int64_t columns, int64_t band_tokens, struct smalti_error *error);
-/* Returns the first token of a rank, if there is one patch; for the rank behind the last one, the number of
- * all tokens. */
+/* Returns a rank's first token, if there is one patch; behind the last rank, the number of tokens. */
 int64_t smalti_tokens_begin(const struct smalti_tokens *tokens, int rank);
 /* Returns how many columns of patches a rank's tokens have. */
 int64_t smalti_tokens_columns(const struct smalti_tokens *tokens, int rank);

@@ -94,8 +94,8 @@ static struct smalti_tile *gated_gelu(const struct smalti_t5_encoding *e, const 
 	return y;
 }
 
-/* Adds the output projection of the shards y to x, and releases y. The shards are `count` things of `each`
- * columns in the dtype `compute`. */
+/* Adds the output projection of the shards y, `count` things of `each` columns in the dtype `compute`, to x;
+ * releases y. */
 static void add_projection(const struct smalti_t5_encoding *e, const struct smalti_t5_band *band,
 			   const struct smalti_t5_matrix *matrix, enum smalti_dtype compute,
 			   struct smalti_tile **y, int64_t count, int64_t each)
@@ -119,8 +119,7 @@ static void add_projection(const struct smalti_t5_encoding *e, const struct smal
 	release_shards(e, y);
 }
 
-/* Inserts x += O(attention(RMS(x))), with scores that are unscaled and have the position bias (2.2, steps 1
- * to 4). */
+/* Inserts x += O(attention(RMS(x))), scores unscaled and with the position bias (2.2, steps 1 to 4). */
 static void self_attention(const struct smalti_t5_encoding *e, const struct smalti_t5_band *band,
 			   const struct smalti_t5_block *b)
 {
@@ -171,8 +170,7 @@ static void run_layer(const struct smalti_t5_encoding *e, const struct smalti_t5
 		smalti_fuse_end(e->task_group);
 }
 
-/* Inserts the tasks that read a layer's weights ahead or, with `drops`, give them back, at the places that
- * read them. */
+/* Reads the layer's weights ahead or, with `drops`, gives them back, at the places of their readers. */
 static void stream_layer(const struct smalti_t5_encoding *e, const struct smalti_t5_block *b, bool drops)
 {
 	const int parts = e->placed ? e->t5->shards : 1;
@@ -186,7 +184,7 @@ static void stream_layer(const struct smalti_t5_encoding *e, const struct smalti
 	}
 }
 
-/* Inserts all captions layer by layer, so that they share one reading of a layer's weights. */
+/* Inserts layer by layer, so that all captions share one reading of a layer's weights. */
 void smalti_t5_run_layers(const struct smalti_t5_encoding *e)
 {
 	const struct smalti_t5 *t5 = e->t5;

@@ -3,8 +3,8 @@
 #include "rt/devices_alone.h"
 #include "rt/ranks.h"
 
-/* About so many tokens of captions are computed together. A device that does everything takes more, since its
- * products reach their speed with more rows. */
+/* The tokens of captions computed together, about. A device that does everything takes more, since products
+ * reach their speed with more rows. */
 enum { BAND_TOKENS = 512, ALONE_TOKENS = 4096 };
 
 /* The workers share a caption by shards of the layers' outputs: heads of the attention, columns of the rest.
@@ -19,8 +19,8 @@ static int count_shards(const struct smalti_t5_config *c)
 	return (int)smalti_max(smalti_min(wanted, most), 1);
 }
 
-/* Gives devices equal parts, if CPUs have none. For a caption a device spends its time on the transfer of its
- * weights, not on arithmetic. */
+/* Gives devices equal parts, if CPUs have none: a caption takes them the weights' transfer, not
+ * arithmetic. */
 static void level(double *shares, int places)
 {
 	if (shares[0] > 0) /* CPUs compute, too */
@@ -29,7 +29,7 @@ static void level(double *shares, int places)
 		shares[place] = shares[place] > 0;
 }
 
-/* Distributes the shards over the places, in contiguous blocks. */
+/* Gives each place neighbouring shards. */
 static int distribute(struct smalti_t5_encoding *e, const struct smalti_strategy *strategy,
 		      struct smalti_error *error)
 {
@@ -50,8 +50,7 @@ static int distribute(struct smalti_t5_encoding *e, const struct smalti_strategy
 	return status;
 }
 
-/* Gives the shards their places. An encoder of one shard is small, so it stays where the policy places it, or
- * over ranks at the first one. */
+/* Leaves an encoder of one shard, which is small, to the policy, or over ranks to the first one. */
 static int place_shards(struct smalti_t5_encoding *e, const struct smalti_strategy *strategy,
 			struct smalti_error *error)
 {

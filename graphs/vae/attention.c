@@ -3,7 +3,7 @@
 #include "graphs/linear.h"
 #include "graphs/vae/pass.h"
 
-/* The queries, and the keys with values, of each band. */
+/* Queries, and keys with values, of each band. */
 struct projections {
 	struct smalti_tile **q, **kv;
 	int64_t *pixels;

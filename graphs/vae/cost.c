@@ -117,8 +117,7 @@ static void count_target(struct sweep *s)
 		comes_or_goes(s, &s->growing, t + 1);
 }
 
-/* Counts a map before the target. `read` says that it is read or made on the way; otherwise it only takes
- * memory. */
+/* Counts a map before the target: `read` or made on the way, or only there. */
 static void count_source(struct sweep *s, int map, bool read)
 {
 	const enum smalti_storage storage = s->plan->storage[map];
@@ -150,8 +149,7 @@ static int64_t transient(const struct sweep *s, int layer)
 	return smalti_conv_packed_bytes(kernel->in, kernel->out, kernel->stride, s->layers->compute, &error);
 }
 
-/* Returns a worker's share of the work. Workers take whole bands, and convolutions compute four rows at a
- * time. */
+/* Returns a worker's share. Bands are whole, and convolutions compute rows by fours. */
 static double share(const struct sweep *s, int map)
 {
 	enum { TOGETHER = 4 };

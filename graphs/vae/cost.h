@@ -11,15 +11,15 @@ struct smalti_vae_cost {
 	double seconds; /* over all workers */
 };
 
-/* Returns the cost of the sweep that makes map `target` when everything stored from map `alive` on is there.
- * Unless `times` is NULL, it counts there how often each map is made. */
+/* Returns the cost of making map `target` when everything stored from map `alive` on is there. Unless `times`
+ * is NULL, it counts there how often each map is made. */
 struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_net *layers,
 					     const struct smalti_vae_plan *plan,
 					     const struct smalti_vae_budget *budget, int alive, int target,
 					     int *times);
 
-/* Returns how many tasks of a sweep that makes `maps` maps may be inserted and not ended, so that every
- * worker finds one. */
+/* Returns how many tasks of a sweep of `maps` maps may be inserted and not ended, so that every worker finds
+ * one. */
 int64_t smalti_vae_tasks_ahead(int workers, int maps);
 
 /* Counts all sweeps of a plan, and sets its predictions for what plan->storage says. SMALTI_EINVAL when no

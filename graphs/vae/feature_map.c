@@ -64,7 +64,7 @@ int64_t smalti_feature_map_pixels(const struct smalti_feature_map *map, int64_t 
 	return smalti_partition_rows(&map->partition, band) * map->width;
 }
 
-/* Returns the rows of a slot's tile. In a window each band of the slot has to fit. */
+/* Returns the rows of a slot: any of its bands has to fit. */
 static int64_t slot_rows(const struct smalti_feature_map *map, int64_t band)
 {
 	int64_t rows = smalti_partition_rows(&map->partition, band);
@@ -154,7 +154,7 @@ void smalti_feature_map_publish(struct smalti_task_group *task_group, struct sma
 		      .channels = map->channels, .groups = groups);
 }
 
-/* Merges SMALTI_MANY parts to one at a time until one is left; the parts are released. */
+/* Merges SMALTI_MANY parts to one, and so on; releases the parts. */
 void smalti_feature_map_merge(struct smalti_task_group *task_group, struct smalti_feature_map *map,
 			      int64_t groups)
 {

@@ -28,10 +28,10 @@ void smalti_feature_map_release(struct smalti_feature_map *map);
 /* Returns the bytes of all bodies. */
 int64_t smalti_feature_map_bytes(const struct smalti_feature_map *map);
 int64_t smalti_feature_map_pixels(const struct smalti_feature_map *map, int64_t band);
-/* Returns the tile of a band's slot, and makes it if needed. */
+/* Returns the slot's tile, made if needed. */
 struct smalti_tile *smalti_feature_map_body(struct smalti_task_group *task_group,
 					    struct smalti_feature_map *map, int64_t band);
-/* Releases a band's body, after its last reader was inserted. */
+/* Releases a body after its last reader was inserted. */
 void smalti_feature_map_drop_body(struct smalti_feature_map *map, int64_t band);
 
 /* Publishes the edges of a band whose body was written by another task, and its part of the statistics over

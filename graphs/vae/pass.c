@@ -108,7 +108,7 @@ static void store(struct pass *p, int index, int64_t band)
 	smalti_tile_release(rounded);
 }
 
-/* Moves a stored band back into the window. */
+/* Moves a stored band back. */
 static void fetch(struct pass *p, int index, int64_t band)
 {
 	struct map *map = &p->map[index];
@@ -134,8 +134,8 @@ static void fetch(struct pass *p, int index, int64_t band)
 	smalti_feature_map_publish(p->task_group, &map->features, band, 0);
 }
 
-/* Makes y's band the shortcut of x's band, to which the end of the resnet adds. A kept x that is not read
- * again gives its body to y. */
+/* Makes y's band the shortcut of x's, to which the resnet's end adds. A kept x that is not read again gives y
+ * its body. */
 static void begin_residual(struct pass *p, int x_index, int64_t band)
 {
 	struct map *x = &p->map[x_index], *y = &p->map[x_index + 2];
@@ -190,8 +190,7 @@ static void convolve(struct pass *p, int y_index, int64_t band)
 
 static void make_band(struct pass *p, int index);
 
-/* Makes the bands of a map up to `band`. For a convolution that is the band behind the reader's, whose first
- * row it reads. */
+/* Makes bands up to `band`: for a convolution, the one behind the reader's, whose first row it reads. */
 static void need(struct pass *p, int index, int64_t band)
 {
 	struct map *map = &p->map[index];
@@ -201,7 +200,7 @@ static void need(struct pass *p, int index, int64_t band)
 		make_band(p, index);
 }
 
-/* Makes the next band of a map. */
+/* Makes a map's next band. */
 static void make_band(struct pass *p, int index)
 {
 	struct map *map = &p->map[index];
@@ -248,8 +247,8 @@ static void attend(struct pass *p, int index)
 	}
 }
 
-/* Ends a sweep. Maps that are not stored are made anew in the next sweep. With `last` no map before the
- * target is read again. */
+/* Ends a sweep. What is not stored is made anew in the next; with `last` no map before the target is read
+ * again. */
 static void end_sweep(struct pass *p)
 {
 	struct map *target = &p->map[p->target];

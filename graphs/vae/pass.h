@@ -25,7 +25,7 @@ void smalti_vae_run(const struct smalti_vae_net *layers, const struct smalti_vae
 /* The epsilon of every GroupNorm in this VAE (docs/reference.md 5.1). */
 #define SMALTI_VAE_EPSILON 1e-6
 
-/* Inserts x += O(attention(GroupNorm(x))) for the bodies of x, which is whole and has its moments: each
- * band's queries against all bands' keys, with one head over all positions. */
+/* Inserts x += O(attention(GroupNorm(x))) for the bodies of x, whole and with known moments: each band's
+ * queries against all bands' keys, one head over all positions. */
 void smalti_vae_attention(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
 			  struct smalti_task_group *task_group, struct smalti_feature_map *x);

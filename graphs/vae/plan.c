@@ -46,8 +46,7 @@ static int64_t row_width(const struct smalti_vae_plan *plan, const struct smalti
 	return plan->width * shape->up / shape->down;
 }
 
-/* Returns the bytes of one worker's lines of a convolution's input, for a slab of rows, and of the kernel's
- * scratch. */
+/* Returns a worker's bytes for a convolution's input, a slab of rows at a time, and the kernel's scratch. */
 static int64_t assembly(const struct smalti_vae_plan *plan, const struct smalti_vae_net *l, int layer)
 {
 	const struct smalti_kernel *kernel = &l->layer[layer].kernel;
@@ -65,8 +64,8 @@ static int64_t assembly(const struct smalti_vae_plan *plan, const struct smalti_
 	return (conv.rows * conv.stride + 2) * row + smalti_conv_scratch(&conv);
 }
 
-/* Returns the workers' own bytes. A worker keeps what the largest of all layers needed; attention packs
- * queries, keys and values. */
+/* Sums the workers' bytes. Each keeps what the largest layer needed; attention packs queries, keys and
+ * values. */
 static int64_t workspace(const struct smalti_vae_plan *plan, const struct smalti_vae_net *l)
 {
 	int64_t lines = 0, packed = 0;

@@ -40,7 +40,7 @@ struct smalti_vae_budget {
 	const double *seconds_per_flop; /* of one worker, for each layer; NULL: an ordinary CPU's */
 };
 
-/* Returns a budget without bounds, for so many workers: no map is made twice. */
+/* Returns a budget without bounds: no map is made twice. */
 struct smalti_vae_budget smalti_vae_no_budget(int workers);
 
 /* Opens a plan of the partition, which is copied, that stores nothing yet; -1 with an error. */
@@ -49,8 +49,8 @@ int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_n
 			 const struct smalti_vae_budget *budget, struct smalti_error *error);
 void smalti_vae_plan_free(struct smalti_vae_plan *plan);
 
-/* Tells whether the sweep that makes the map inside a resnet, `inner`, begins the resnet's end: the shortcut
- * of x. x is dropped band by band meanwhile, so x and the result are never whole together. */
+/* Tells whether the sweep that makes the map inside a resnet, `inner`, begins its end: the shortcut of x. x
+ * goes band by band meanwhile, so x and the result are never whole together. */
 bool smalti_vae_early_residual(const struct smalti_vae_net *layers, const enum smalti_storage *storage,
 			       int inner);
 /* Tells whether a sweep makes all bands of this map: to store it, to hand it on, or for its statistics. */
@@ -67,7 +67,7 @@ bool smalti_vae_may_be_stored(const struct smalti_vae_net *layers, int map);
 int smalti_vae_plan_make(struct smalti_vae_plan *plan, const struct smalti_vae_net *net,
 			 const struct smalti_partition *partition, int64_t width,
 			 const struct smalti_vae_budget *budget, struct smalti_error *error);
-/* Makes the fastest plan for a latent [height, width] in bands of `band_rows` of its rows. */
+/* Plans a latent [height, width] in bands of `band_rows` of its rows. */
 int smalti_vae_net_plan(const struct smalti_vae_net *net, int64_t height, int64_t width, int64_t band_rows,
 			const struct smalti_vae_budget *budget, struct smalti_vae_plan *plan,
 			struct smalti_error *error);

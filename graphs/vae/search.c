@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-/* The search goes from map to map. For each it finds the best way to have this map stored as the latest one,
- * with nothing before it. */
+/* The best way to have a map stored as the latest, and nothing before it. The search goes from map to map. */
 struct way {
 	double seconds; /* INFINITY: none */
 	int64_t memory;
@@ -59,7 +58,7 @@ static void try_step(struct search *s, int from, int to)
 		*best = way;
 }
 
-/* Tries to store the map inside a resnet, too, if the map it is made of is stored. */
+/* Stores the map inside a resnet, too, if its source is stored. */
 static void try_inner(struct search *s, int from, int to)
 {
 	enum smalti_storage *storage = s->plan->storage;
@@ -93,7 +92,7 @@ static void try_steps_from(struct search *s, int from)
 			storage[to] = SMALTI_RECOMPUTE;
 		}
 		if (smalti_vae_has_to_be_kept(l, to))
-			return; /* no step goes past a map that has to be kept */
+			return; /* such a map is never skipped */
 	}
 }
 
@@ -116,7 +115,7 @@ static bool find_ways(struct search *s)
 	return way_to(s, maps - 1, SMALTI_RECOMPUTE)->seconds < (double)INFINITY;
 }
 
-/* Takes the best way, from the end back to the beginning. */
+/* Takes the best way, from the end back. */
 static void take_way(struct search *s)
 {
 	enum smalti_storage at = SMALTI_RECOMPUTE;

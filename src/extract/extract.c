@@ -57,9 +57,9 @@ static void ask(struct run *run)
 		atomic_store(&run->drops, true);
 }
 
-/* Decides whether to wait for the directory's lock, which another process holds. On the caller's thread the
- * callback may end the wait, and nothing new begins. The writer's thread has rows to commit, and waits until
- * these are dropped. */
+/* Waits for the directory's lock, which another process holds. On the caller's thread the callback may end
+ * the wait, and nothing new begins. The writer's thread has rows to commit, and waits until they are
+ * dropped. */
 static bool bear_lock(void *user, const char *holder, double seconds)
 {
 	struct run *run = user;
@@ -148,7 +148,7 @@ static int writer_status(struct run *run, int64_t *waiting, struct smalti_error 
 	return smalti_pass(error, &state.error);
 }
 
-/* Waits until no more than `most` windows are computed or wait to be written. */
+/* Waits until at most `most` windows are not written. */
 static int wait_for_windows(struct run *run, int64_t most, struct smalti_error *error)
 {
 	int64_t waiting;
@@ -209,7 +209,7 @@ static int extract_range(struct run *run, const struct smalti_range *range, cons
 	return status == 0 && at < range->end ? end_early(run, range, at, error) : status;
 }
 
-/* Waits for the processes that have the remaining ranges. If one dies, this process takes its range. */
+/* Waits for other processes' ranges. If one dies, this process takes its range. */
 static void wait_for_others(struct run *run, const char *holder)
 {
 	const double until = smalti_now() + LOOK_SECONDS;
@@ -221,7 +221,7 @@ static void wait_for_others(struct run *run, const char *holder)
 	run->progress.waiting_for = NULL;
 }
 
-/* Claims a range, if there is one, and extracts it. Returns the status of the claim. */
+/* Claims a range, if there is one, and extracts it. Returns the claim's status. */
 static enum smalti_claim_status extract_next(struct run *run, bool failed, struct smalti_error *error)
 {
 	struct smalti_range range;
@@ -241,8 +241,8 @@ static enum smalti_claim_status extract_next(struct run *run, bool failed, struc
 	return claimed;
 }
 
-/* Extracts ranges until none is left; `failed`: those of committed shards with failures. A lost claim is free
- * again after all rows are written. */
+/* Extracts range after range; `failed`: those of committed shards with failures. A lost claim is free again
+ * after all rows are written. */
 static int extract_all(struct run *run, bool failed, struct smalti_error *error)
 {
 	enum smalti_claim_status claimed = SMALTI_CLAIM_TAKEN;

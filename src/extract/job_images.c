@@ -6,8 +6,8 @@
 #include "jobs/plan.h"
 #include "jobs/vae.h"
 
-/* Chooses the latent rows of a band. Many images keep the workers busy, so an image is only cut into as many
- * tasks as make its maps pieces of some megabytes. Only the shape decides, as it decides the bits. */
+/* Chooses a band's latent rows. Many images keep the workers busy, so one is only cut into tasks whose maps
+ * have some megabytes. The shape alone decides, as it does the bits. */
 static int64_t choose_rows(const struct smalti_vae *vae, const struct smalti_bin_plan *bin)
 {
 	enum { BAND_BYTES = 4 << 20 };
@@ -106,7 +106,7 @@ int smalti_extract_jobs_count_images(struct smalti_extract_jobs *jobs, struct sm
 	return plan ? 0 : -1;
 }
 
-/* Reads rows of an image, on a worker, one call at a time. */
+/* Reads rows on a worker, one call at a time. */
 static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
 		     struct smalti_error *error)
 {
@@ -197,7 +197,7 @@ static int begin_image(struct smalti_extract_jobs *jobs, struct smalti_window *w
 	return 0;
 }
 
-/* Orders images by shape, so that neighbours share compiled kernels, then by index. */
+/* Orders by shape, so that neighbours share compiled kernels, then by index. */
 static int by_shape(const void *left, const void *right)
 {
 	struct smalti_extract_item *const *a = left, *const *b = right;
@@ -208,7 +208,7 @@ static int by_shape(const void *left, const void *right)
 	return (*a)->row.index < (*b)->row.index ? -1 : 1;
 }
 
-/* Lists the images of a window. Returns their number, or -1. */
+/* Returns the number of images, or -1. */
 static int64_t list_images(struct smalti_window *window, struct smalti_extract_item **list,
 			   struct smalti_error *error)
 {

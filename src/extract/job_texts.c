@@ -11,7 +11,7 @@ struct smalti_caption_job {
 	char **problem; /* of the item */
 };
 
-/* Orders captions by length, then by index: neighbours in a pack are alike. */
+/* Orders by length, then by index: neighbours in a pack are alike. */
 static int by_length(const void *left, const void *right)
 {
 	const struct smalti_caption_job *a = left, *b = right;

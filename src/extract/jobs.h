@@ -26,9 +26,9 @@ struct smalti_bin_plan {
 	struct smalti_vae_plan plan;
 };
 
-/* Opens the jobs. -1 also if one image of the bins takes more memory than there is. `done` is called with
- * windows whose rows are complete, on the calling thread of the functions below; `on_progress` about ten
- * times a second while one of them waits. The caller closes them in any case. */
+/* Opens the jobs. -1 also if one image of the bins exceeds the memory. `done` is called with complete
+ * windows, on the calling thread of the functions below; `on_progress` about ten times a second while one of
+ * them waits. Close them in any case. */
 int smalti_extract_jobs_open(struct smalti_extract_jobs *jobs, const struct smalti_extract_parts *parts,
 			     void (*done)(void *user, struct smalti_window *window),
 			     void (*on_progress)(void *user), void *user, struct smalti_error *error);
@@ -38,12 +38,12 @@ int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_wi
 			      struct smalti_error *error);
 /* Waits until a job is complete, or a tenth of a second has passed. */
 int smalti_extract_jobs_wait(struct smalti_extract_jobs *jobs, struct smalti_error *error);
-/* Waits for all jobs and closes them. Jobs that are all zeros were never opened. */
+/* Waits for all jobs. Jobs of all zeros were never opened. */
 void smalti_extract_jobs_close(struct smalti_extract_jobs *jobs);
 
 /* The following declarations are for the files job_*.c. */
 
-/* The captions or images that are computed, and fail, together: a pack of captions, or one image. */
+/* The unit that is computed, and fails, together: a pack of captions, or one image. */
 struct smalti_extract_job {
 	struct smalti_job job;
 	struct smalti_extract_jobs *of;
@@ -55,9 +55,9 @@ struct smalti_extract_job {
 	void (*finish)(struct smalti_extract_job *job);
 };
 
-/* Opens a job of the window that will hold so many bytes, when there is memory for it; NULL with an error.
- * Then its tasks are inserted, then it is submitted (smalti_job_submit()). After its last task `finish` notes
- * its outcome in the items. */
+/* Opens a job that will hold so many bytes, when there is memory for it; NULL with an error. Then its tasks
+ * are inserted, then it is submitted (smalti_job_submit()). After its last task `finish` notes the outcome in
+ * the items. */
 struct smalti_extract_job *smalti_extract_job_open(struct smalti_extract_jobs *jobs,
 						   struct smalti_window *window, const char *name,
 						   int64_t bytes,
@@ -71,7 +71,7 @@ int smalti_extract_jobs_begin_images(struct smalti_extract_jobs *jobs, struct sm
 				     struct smalti_error *error);
 /* Finds how many images are computed at a time, which plans a square one. */
 int smalti_extract_jobs_count_images(struct smalti_extract_jobs *jobs, struct smalti_error *error);
-/* Returns values, which were computed with operands of `compute`, in the shards' type, for free(); NULL with
- * an error, also (ECORRUPT) for values that are not finite there. */
+/* Returns values computed with operands of `compute`, in the shards' type, for free(); NULL with an error,
+ * also (ECORRUPT) for what is not finite there. */
 void *smalti_extract_job_keep(const struct smalti_extract_jobs *jobs, int64_t count, const float *values,
 			      const char *maker, enum smalti_dtype compute, struct smalti_error *error);

@@ -84,7 +84,7 @@ static int look_for_unused(struct smalti_extract_parts *parts, struct smalti_err
 		   : 0;
 }
 
-/* Makes a text encoder that leaves no room for its own tasks be given back layer by layer. */
+/* Streams a text encoder that leaves no room for its own tasks. */
 static void fit_into_memory(struct smalti_extract_parts *parts)
 {
 	if (parts->text.model && parts->session->memory_limit &&

@@ -11,7 +11,7 @@
 #include "smalti/extract.h"
 #include "store/identity.h"
 
-/* The models, the data set and the options of a run. */
+/* A run's models, data set and options. */
 struct smalti_extract_parts {
 	struct smalti_session *session;
 	struct smalti_extract_options options; /* every default replaced by its value */
@@ -32,8 +32,8 @@ struct smalti_extract_parts {
 /* Checks options. SMALTI_EINVAL if any is out of range. */
 int smalti_extract_check(const struct smalti_extract_options *options, struct smalti_error *error);
 
-/* Opens the parts of checked options: the models first, then the list, with reports of progress. The caller
- * closes it in any case. */
+/* Opens the parts by checked options: the models first, then the list, with progress. Close it in any
+ * case. */
 int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_session *session,
 			      const struct smalti_extract_options *options,
 			      smalti_extract_callback *on_progress, void *user, struct smalti_error *error);

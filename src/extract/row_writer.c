@@ -223,7 +223,7 @@ static void remove_first(struct smalti_row_writer *writer, double seconds, const
 	smalti_window_free(window);
 }
 
-/* Writes windows until the end; after a failure it only frees them. */
+/* Writes windows; after a failure only frees them. */
 static void *work(void *user)
 {
 	struct smalti_row_writer *writer = user;

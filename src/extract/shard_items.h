@@ -4,9 +4,8 @@
 #include "extract/parts.h"
 #include "store/store.h"
 
-/* The number of items of a shard: a number, as many as make so many bytes, or SMALTI_SHARD_ITEMS_AUTO. The
- * process that makes the directory decides the value of the last, and the directory's identity has it, so
- * that all later processes take it. */
+/* The items of a shard: a number, as many as make so many bytes, or SMALTI_SHARD_ITEMS_AUTO. The process that
+ * makes the directory decides the last, and its identity keeps the number for all others. */
 
 enum { SMALTI_SHARD_ITEMS_MAX = 1 << 30 };
 
@@ -23,9 +22,9 @@ struct smalti_shard_facts {
  * but one item at least. */
 int64_t smalti_shard_items_auto(const struct smalti_shard_facts *facts);
 
-/* Returns the items that the options say. For bytes it reads the first items of `within`. If the directory is
- * new, it adds the value of `auto` to the identity, from the list's first items, with `images` computed at a
- * time; `auto` is 0 until smalti_shard_items_recorded() has read it. -1 with an error. */
+/* Returns what the options say; for bytes it reads the first items of `within`. In a new directory it adds
+ * the value of `auto` to the identity, by the list's first items, with `images` computed at a time; `auto` is
+ * 0 until smalti_shard_items_recorded() has read it. -1 with an error. */
 int64_t smalti_shard_items(struct smalti_extract_parts *parts, const struct smalti_range *within,
 			   int64_t images, struct smalti_error *error);
 /* Returns the number in the directory's identity; 1024 for a directory that was made without `auto`; -1 with

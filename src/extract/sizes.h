@@ -4,8 +4,8 @@
 #include "graphs/text_encoder.h"
 #include "rt/session.h"
 
-/* How much is computed together, by the memory of the places that compute: main memory or, where devices do
- * all that they can (rt/devices_alone.h), the devices' memory. It changes no bit of a row. */
+/* How much is computed together, by main memory or, where devices do all that they can (rt/devices_alone.h),
+ * by theirs. It changes no bit of a row. */
 
 /* The memory for jobs. */
 struct smalti_extract_room {
@@ -29,7 +29,7 @@ void smalti_extract_room_name(const struct smalti_session *session, const struct
 /* Returns the most tokens of captions in a pack; a single caption may be longer. */
 int64_t smalti_extract_pack_tokens(const struct smalti_text_encoder *encoder,
 				   const struct smalti_extract_room *room);
-/* Returns the most tokens of a window, without its last caption. On CPUs they take some seconds, or a minute
- * on a small machine with a large model, so that a run can stop soon. Devices are faster: they get two of
- * their packs (0: CPUs compute). */
+/* Returns a window's most tokens, without the last caption. CPUs take some seconds for them, or a minute on a
+ * small machine with a large model, so that a run stops soon. Devices, which are faster, get two packs (0:
+ * CPUs compute). */
 int64_t smalti_extract_window_tokens(const struct smalti_text_encoder *encoder, int64_t device_pack);

@@ -79,7 +79,7 @@ static bool is_full(const struct reading *load)
 	       load->file_bytes >= FILE_BYTES_MAX || load->latent_bytes >= LATENT_BYTES_MAX;
 }
 
-/* Notes why a part of the item is missing: `what`, and the `remedy`, or what is known of the cause. */
+/* Notes why a part is missing: `what`, and the `remedy`, or the known cause. */
 static int fail_missing(struct smalti_extract_item *item, const struct smalti_record *record,
 			const char *stage, const char *what, const char *remedy, struct smalti_error *error)
 {
@@ -132,7 +132,7 @@ static int tokenize(const struct smalti_extract_parts *parts, const struct smalt
 	return 0;
 }
 
-/* Returns the size of an item's file, which only decides when a window is full. */
+/* Returns a size that only tells when a window is full. */
 static int64_t file_bytes(const struct smalti_extract_item *item)
 {
 	struct stat info;

@@ -9,8 +9,8 @@
 #include "store/run_log.h"
 #include "store/store.h"
 
-/* An item from the list to its row. The reader makes it; then the fetcher, the tasks and the writer own it
- * one after the other. */
+/* An item from list to row. The reader makes it; then the fetcher, the tasks and the writer own it in
+ * turn. */
 
 enum { SMALTI_ITEM_FAILURES_MAX = SMALTI_FEATURES_CAPTIONS_MAX + 2 };
 
@@ -47,16 +47,16 @@ void smalti_item_fail(struct smalti_extract_item *item, const char *stage, const
 /* A fetcher reads the images' files by its own threads, so that no worker waits for a slow disk. */
 struct smalti_fetcher;
 
-/* Opens a fetcher. Its reads are added to `rate`, and wait for it. */
+/* Opens a fetcher, whose reads add to `rate`, and wait for it. */
 struct smalti_fetcher *smalti_fetcher_open(const struct smalti_input_options *options,
 					   struct smalti_rate *rate, struct smalti_error *error);
 /* Reads the item's image into memory and opens it; item->fetched has the result. */
 void smalti_fetcher_add(struct smalti_fetcher *fetcher, struct smalti_extract_item *item);
 /* Waits until the item has been fetched, or a tenth of a second has passed. Tells whether it has. */
 bool smalti_fetcher_wait(struct smalti_fetcher *fetcher, const struct smalti_extract_item *item);
-/* Returns the number of items that wait for their files. */
+/* Counts the items that wait for files. */
 int64_t smalti_fetcher_depth(struct smalti_fetcher *fetcher);
-/* Drops items that were not begun, and closes the fetcher. After it the items may be freed. NULL is fine. */
+/* Drops items not begun. After it the items may be freed. NULL is fine. */
 void smalti_fetcher_close(struct smalti_fetcher *fetcher);
 
 /* Neighbouring items of one shard that are computed and written together: enough that captions of similar
@@ -73,10 +73,10 @@ struct smalti_window {
 	struct smalti_window *next;
 };
 
-/* Reads the next items of the range, from `first` on: their captions as tokens, their images ordered from the
- * fetcher (NULL: no images). If the run `ends` with the range, it reads at most half of the remaining items,
- * so that little has to be written when the workers are done. `old` is the path of the shard that is made
- * anew, or NULL: items that are complete in it are not read. */
+/* Reads the range's next items, from `first` on: captions as tokens, images ordered from the fetcher (NULL:
+ * no images). If the run `ends` with the range, it takes half of the rest at most, so that little is
+ * unwritten when the workers are done. `old` is the path of the shard that is made anew, or NULL: its
+ * complete items are not read. */
 struct smalti_window *smalti_window_read(const struct smalti_extract_parts *parts,
 					 struct smalti_fetcher *fetcher, const struct smalti_range *range,
 					 bool ends, int64_t first, const char *old,
@@ -102,7 +102,7 @@ struct smalti_run_record {
 
 void smalti_run_record_open(struct smalti_run_record *record, const struct smalti_extract_parts *parts,
 			    const struct smalti_extract_progress *progress);
-/* Returns the sizes that are computed together, and the memory that decides them, as an object. */
+/* Returns what is computed together, by which memory, as an object. */
 cJSON *smalti_extract_sizes_json(const struct smalti_extract_progress *progress);
 /* Adds the state of the run; `busy` is filled in. */
 void smalti_run_record_add(struct smalti_run_record *record, struct smalti_run_sample sample);
@@ -114,14 +114,14 @@ void smalti_run_record_close(struct smalti_run_record *record, const char *end);
  * window. So no worker waits for a slow disk, until the unwritten windows fill the memory. */
 struct smalti_row_writer;
 
-/* Opens a writer. Its writes are added to `rate`, and wait for it. */
+/* Opens a writer, whose writes add to `rate`, and wait for it. */
 struct smalti_row_writer *smalti_row_writer_open(struct smalti_store *store,
 						 const struct smalti_shard_schema *schema,
 						 enum smalti_compression compression,
 						 struct smalti_rate *rate, struct smalti_error *error);
 
-/* Adds the next window. The writer owns it from now on, although its rows are not complete yet. A shard's
- * windows follow each other. */
+/* Adds the next window. The writer owns it now, although its rows are not complete. A shard's windows follow
+ * each other. */
 void smalti_row_writer_add(struct smalti_row_writer *writer, struct smalti_window *window);
 /* Says that the window's rows are complete. */
 void smalti_row_writer_done(struct smalti_row_writer *writer, struct smalti_window *window);
@@ -137,7 +137,7 @@ void smalti_row_writer_state(struct smalti_row_writer *writer, struct smalti_row
 /* Waits until no more than `most` windows wait, or 0.2 s have passed. */
 void smalti_row_writer_await(struct smalti_row_writer *writer, int64_t most);
 
-/* Writes the windows that are done, up to the first that is not, drops the others, and commits the rows of
- * the open shard. *state is the last one. -1 with the first failure. NULL is fine. */
+/* Writes done windows up to the first that is not, drops the others, and commits the open shard. *state is
+ * the last one. -1 with the first failure. NULL is fine. */
 int smalti_row_writer_close(struct smalti_row_writer *writer, struct smalti_row_writer_state *state,
 			    struct smalti_error *error);

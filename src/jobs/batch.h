@@ -29,13 +29,12 @@ struct smalti_batch {
 
 /* Waits until one more image may be active, by the limit of their number. */
 void smalti_batch_await_room(struct smalti_batch *batch);
-/* Submits like smalti_batch_submit(), but the images' tasks go in the order of `turn`, from 1 on, not of
- * submission. One thread submits all images of the batch. */
+/* Submits like smalti_batch_submit(), but tasks go in the order of `turn`, from 1 on, not of submission. One
+ * thread submits all images of the batch. */
 int smalti_batch_submit_in_turn(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
 				const struct smalti_image_callbacks *callbacks, int64_t turn,
 				struct smalti_error *error);
-/* Cancels the active images for whose `user` the function `unwanted` returns true. That function must not
- * submit, nor wait for images. */
+/* Cancels active images whose `user` is `unwanted`. That function must not submit, nor wait for images. */
 void smalti_batch_drop(struct smalti_batch *batch, bool (*unwanted)(void *user));
 
 /* Reports progress to the callbacks of the images and of the batch. `batch` for struct smalti_queue. */

@@ -10,9 +10,9 @@ struct smalti_bin {
 	int64_t height, width;
 };
 
-/* The bins of training or of a pipeline. Training and feature extraction have all 40 bins of each resolution
- * 256, 512, 1024, 2048, 2880, and of 128, for small models, those with sides that are multiples of 16. The
- * generating pipelines leave out 7 bins of 256, 512 and 1024, and have none of 128 and 2880. */
+/* Training and feature extraction have all 40 bins of each resolution 256, 512, 1024, 2048, 2880, and of 128,
+ * for small models, those with sides that are multiples of 16. The generating pipelines leave out 7 bins of
+ * 256, 512 and 1024, and have none of 128 and 2880. */
 enum smalti_bins { SMALTI_BINS_TRAINING, SMALTI_BINS_PIPELINE };
 
 enum { SMALTI_BINS_MAX = 40 };

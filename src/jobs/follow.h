@@ -20,8 +20,8 @@ void smalti_order_end(void);
 /* Returns the next order on another rank, which calls `idle` while it waits. Free with free(). */
 struct smalti_order *smalti_order_hear(void (*idle)(void *user), void *user);
 
-/* Submits on another rank what rank 0 submits, until rank 0 closes its batch. Both open session, model and
- * batch in the same way. */
+/* Submits on another rank what rank 0 does, until it closes its batch. Both open session, model and batch
+ * alike. */
 void smalti_batch_follow(struct smalti_batch *batch);
 /* Refuses images that rank 0 orders from now on, on all ranks, with SMALTI_ECANCELLED and this cause, which
  * outlives the batch. A signal handler may call it. */

@@ -118,14 +118,14 @@ void smalti_batch_close(struct smalti_batch *batch)
 	free(batch);
 }
 
-/* Tells whether memory is too short for one more image. */
+/* Tells whether memory lacks room for one more image. */
 static bool is_short_of_memory(const struct smalti_batch *batch, const struct smalti_plan *plan)
 {
 	return batch->queue.active_bytes + plan->bytes + smalti_texts_unused_bytes(batch->texts) >
 	       smalti_memory_for_images(batch->model);
 }
 
-/* Waits until the memory has room for one more image. */
+/* Waits until memory has room. */
 static void admit(struct smalti_batch *batch, const struct smalti_plan *plan)
 {
 	smalti_queue_admit(&batch->queue, plan->bytes, smalti_memory_for_images(batch->model));
@@ -335,7 +335,7 @@ static void exchange_failures(void *queue)
 	smalti_queue_exchange_failures(queue);
 }
 
-/* Makes all ranks agree to make the image, with the same tasks, or that none does. */
+/* Makes all ranks make the image, with the same tasks, or none. */
 static int agree(struct smalti_batch *batch, const struct smalti_image_job *work, struct smalti_error *error)
 {
 	struct smalti_ranks_vote vote = {.idle = exchange_failures, .user = &batch->queue};

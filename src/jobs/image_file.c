@@ -6,7 +6,7 @@
 #include "image/png_reader.h"
 #include "text/cleaning.h"
 
-/* Tells whether this program made the file: 1 or 0; -1 if the machine cannot tell now. */
+/* Tells whether this program made it: 1 or 0; -1 if the machine cannot tell now. */
 static int is_ours(const struct smalti_image_file *file, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;

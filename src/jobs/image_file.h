@@ -15,7 +15,7 @@ struct smalti_image_origin {
 };
 
 /* Returns a resolved request as one line of JSON: everything that the pixels depend on and nothing else, so
- * that equal texts mean equal images. Free with free(). */
+ * that equal texts are equal images. Free with free(). */
 char *smalti_image_parameters(const struct smalti_request *request, int64_t image,
 			      const struct smalti_image_origin *origin, struct smalti_error *error);
 
@@ -35,12 +35,11 @@ struct smalti_image_file {
 	int64_t shape[3];
 };
 
-/* Tells whether all its files exist, with these parameters: 1 or 0. -1: a file of that name was not made by
- * this program. */
+/* Tells whether all its files exist, with these parameters: 1 or 0. -1: another program made a file of that
+ * name. */
 int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti_error *error);
 
-/* Takes rows and latents as callbacks of struct smalti_image_callbacks, whose `user` is a file or begins with
- * one. */
+/* Implements struct smalti_image_callbacks, whose `user` is a file or begins with one. */
 int smalti_image_file_rows(void *file, int64_t first, int64_t count, const unsigned char *rgb,
 			   struct smalti_error *error);
 int smalti_image_file_latents(void *file, const int64_t shape[3], const float *values,

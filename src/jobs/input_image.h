@@ -4,9 +4,8 @@
 #include "image/image.h"
 #include "jobs/bins.h"
 
-/* Turns an image file into the VAE encoder's input: decoded, turned, brought to a size that a model is
- * trained at, in [-1, 1]. It works row by row; whole images are held only where image.h and turned.h say
- * so. */
+/* Makes the VAE encoder's input of an image file: decoded, turned, brought to a size that a model is trained
+ * at, in [-1, 1], row by row. Whole images are held only where image.h and turned.h say so. */
 struct smalti_input_image;
 
 enum smalti_input_fit {
@@ -33,8 +32,8 @@ struct smalti_input_info {
 };
 
 /* Opens the file's bytes, which have to stay until the close; or, with `data` NULL, the file `name`. Reads no
- * pixels yet. It fails as smalti_image_open(), with EUNSUPPORTED for a size that cannot be fitted, and with
- * EINVAL for a resolution without bins. */
+ * pixels yet. Fails as smalti_image_open(); EUNSUPPORTED for a size that cannot be fitted; EINVAL for a
+ * resolution without bins. */
 struct smalti_input_image *smalti_input_image_open(const char *name, const void *data, int64_t bytes,
 						   const struct smalti_input_options *options,
 						   struct smalti_error *error);

@@ -22,7 +22,7 @@ struct smalti_interpolator {
 	int64_t next;           /* row of the result */
 };
 
-/* Finds the two samples of a result by torch's arithmetic, in floats. */
+/* Uses torch's arithmetic, in floats. */
 static struct between between_of(const struct axis *axis, int64_t at)
 {
 	const float scale = (float)axis->from / (float)axis->resized;

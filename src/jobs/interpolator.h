@@ -3,12 +3,12 @@
 
 #include "base/base.h"
 
-/* Resizes an image in proportion until it covers another size, and cuts the excess off evenly, row by row.
- * diffusers' resize_and_crop_tensor() does this to an image that was made at the size of a bin. Bilinear
- * without a filter (torch's interpolate() with align_corners=False), on floats. */
+/* Resizes an image in proportion until it covers another size, and cuts the excess off evenly, row by row, as
+ * diffusers' resize_and_crop_tensor() does with an image of a bin's size. Bilinear without a filter (torch's
+ * interpolate() with align_corners=False), on floats. */
 struct smalti_interpolator;
 
-/* Makes an interpolator of RGB images, f32 [height, width, 3]. All sides are 1 or more. */
+/* Takes RGB, f32 [height, width, 3]. All sides are 1 or more. */
 struct smalti_interpolator *smalti_interpolator_new(int64_t from_height, int64_t from_width, int64_t height,
 						    int64_t width, struct smalti_error *error);
 void smalti_interpolator_free(struct smalti_interpolator *interpolator); /* NULL is fine */

@@ -11,8 +11,8 @@ struct smalti_known_texts {
 	int64_t count;
 };
 
-/* Makes an encoder that replaces the one that has made them. It returns the hidden states of these texts, and
- * fails the task group for any other. It reads no weight of the checkpoint. */
+/* Replaces the encoder that has made them: returns the hidden states of these texts, and fails the task group
+ * for others. It reads no weight of the checkpoint. */
 struct smalti_text_encoder *smalti_known_texts_new(const struct smalti_known_texts *texts,
 						   const struct smalti_t5_config *config,
 						   const struct smalti_checkpoint *checkpoint,

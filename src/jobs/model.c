@@ -83,9 +83,8 @@ static int open_vae(struct smalti_model *model, char *const *paths, const char *
 	return model->vae ? 0 : -1;
 }
 
-/* Fits the weights into half of the memory that is left for them and the images. If packed weights do not
- * fit, they stay as the file has them. If the text encoder's do not, they are given back behind their
- * readers. */
+/* Fits weights into half of the memory left for them and the images. Packed ones else stay as the file has
+ * them; the text encoder's are else given back behind their readers. */
 static void fit_into_memory(struct smalti_model *model)
 {
 	int64_t left = model->session->memory - SMALTI_PROGRAM_BYTES - model->held_bytes -

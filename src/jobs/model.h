@@ -60,7 +60,7 @@ struct smalti_text {
 	int64_t tokens;
 };
 
-/* Makes an empty store of texts. Encodings fail when `task_group` does. */
+/* Makes texts, whose encodings fail when `task_group` does. */
 struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_task_group *task_group,
 				      struct smalti_error *error);
 /* Frees the texts, after the last task that reads a caption was inserted. NULL is allowed. */
@@ -69,16 +69,16 @@ void smalti_texts_free(struct smalti_texts *texts);
 enum { SMALTI_TEXTS_TOGETHER = 2 };
 
 /* Prepares and tokenizes up to SMALTI_TEXTS_TOGETHER prompts, and inserts the tasks that encode the missing
- * ones, together, over the strategy's places. found[i] is the text of prompts[i]. The caller gives each back;
- * after a failure there are none. */
+ * ones, together, over the strategy's places. found[i] is the text of prompts[i]. Give each back; after a
+ * failure there are none. */
 int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int count,
 		     enum smalti_cleaning cleaning, const struct smalti_strategy *strategy, int64_t priority,
 		     const struct smalti_text **found, struct smalti_error *error);
 /* Returns the bytes of the captions that are kept and not in use, or forgets these captions. */
 int64_t smalti_texts_unused_bytes(const struct smalti_texts *texts);
 void smalti_texts_drop_unused(struct smalti_texts *texts);
-/* Several ranks have to agree on which texts are known. The first tells whether any has failed here; the
- * second makes all be encoded again. @{ */
+/* Tells whether any text has failed here, or has all encoded again: ranks have to agree on the known texts.
+ * @{ */
 bool smalti_texts_any_failed(const struct smalti_texts *texts);
 void smalti_texts_forget(struct smalti_texts *texts);
 /* @} */

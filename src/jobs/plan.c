@@ -80,9 +80,8 @@ static int plan_bands(struct smalti_plan *plan, const struct smalti_vae_budget *
 				   plan->request.tile_rows, budget, &plan->decoding, error);
 }
 
-/* Plans the decoding in the session's memory beside the weights. A plan that does not fit uses the session's
- * scratch, or the image is refused when it is admitted. Bands without a requested height become lower if tall
- * ones do not fit. */
+/* Plans decoding in the session's memory beside the weights. The rest goes to the session's scratch, or the
+ * image is refused at admission. Bands of no requested height are lower if tall ones do not fit. */
 static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *model, bool asked,
 			 struct smalti_error *error)
 {

@@ -7,8 +7,8 @@
 
 #include <stdatomic.h>
 
-/* The defaults of a request. Tasks take a few milliseconds at the full model's width, and are enough for many
- * workers. On GPUs, which take a share of the tokens each, tasks are worth their launches. */
+/* The defaults of a request: tasks of a few milliseconds at the full model's width, enough for many workers;
+ * on GPUs, which share the tokens, tasks that are worth their launches. */
 enum { SMALTI_TILE_TOKENS = 256, SMALTI_GPU_TILE_TOKENS = 4096, SMALTI_TILE_ROWS = 8 };
 /* Returns the default for a session (NULL: on CPUs) with these --shares (NULL: none). Devices that do
  * everything take as many tokens as they have memory for: attention over one band of keys is the fastest. */
@@ -37,6 +37,5 @@ struct smalti_plan *smalti_plan_share(struct smalti_plan *plan);
 
 /* Returns the bytes of the session's memory that are left beside the weights and the program. */
 int64_t smalti_memory_for_images(const struct smalti_model *model);
-/* Checks that the image fits into memory. SMALTI_ENOMEM if it needs more and the session has no scratch for
- * the rest. */
+/* Returns SMALTI_ENOMEM for an image that exceeds it, unless the session has scratch. */
 int smalti_plan_check_memory(const struct smalti_plan *plan, struct smalti_error *error);

@@ -15,7 +15,7 @@ static char *write_shares(const double *shares, int places, struct smalti_error 
 	return text;
 }
 
-/* The tokens of a prompt are not known yet, so they are estimated: cross-attention costs little. */
+/* Estimates the tokens of a prompt, which are not known yet: cross-attention costs little. */
 struct smalti_denoising smalti_plan_denoising(const struct smalti_plan *plan)
 {
 	enum { EMPTY = 1, SOME = 40 };

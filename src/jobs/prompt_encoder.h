@@ -19,20 +19,19 @@ struct smalti_prompt_encoder {
 	int64_t max_tokens;                     /* of a text, with its end mark; the caller's to set */
 };
 
-/* Opens the directories of the tokenizer and the encoder. The caller closes it in any case. */
+/* Opens both directories. Close it in any case. */
 int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
 			       const char *tokenizer, const char *directory, const char *variant,
 			       enum smalti_dtype compute, struct smalti_error *error);
 void smalti_prompt_encoder_close(struct smalti_prompt_encoder *encoder);
 
 /* Opens the encoder that the options name, computing in f32, with its digest; *directory, for free(), is the
- * encoder's. The caller closes it in any case. */
+ * encoder's. Close it in any case. */
 int smalti_prompt_encoder_open_of(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
 				  const struct smalti_model_options *model, char **directory,
 				  char digest[SMALTI_DIGEST_LENGTH + 1], struct smalti_error *error);
 
-/* Computes the digest of an open encoder: of its files, and of the name, type, shape and beginning of every
- * tensor. */
+/* Digests an open encoder: its files, and of every tensor its name, type, shape and beginning. */
 int smalti_prompt_encoder_digest(const struct smalti_prompt_encoder *encoder, const char *tokenizer,
 				 const char *directory, char digest[SMALTI_DIGEST_LENGTH + 1],
 				 struct smalti_error *error);
@@ -47,6 +46,6 @@ int smalti_prompt_encoder_tokenize(const struct smalti_prompt_encoder *encoder, 
  * if there is no such file, else for free(). */
 int smalti_words_read(const char *directory, char **words, struct smalti_error *error);
 
-/* Finds what is not read of a text; `words` may be NULL. The caller frees it in any case. */
+/* Finds what is not read of a text; `words` may be NULL. Free it in any case. */
 int smalti_unread_of(const struct smalti_prompt_encoder *encoder, const char *words, const char *text,
 		     enum smalti_cleaning cleaning, struct smalti_unread *unread, struct smalti_error *error);

@@ -25,7 +25,7 @@ void smalti_queue_close(struct smalti_queue *queue)
 	queue->cancelled = NULL;
 }
 
-/* Appends a job to the list of active jobs, or takes it out. */
+/* Moves a job into or out of the active list. */
 static void enter(struct smalti_job *job)
 {
 	struct smalti_queue *queue = job->queue;
@@ -62,8 +62,8 @@ static void ended(void *user)
 	smalti_condition_tell(&queue->any);
 }
 
-/* Tells whether other ranks have ended the job, too, if this rank hears of it. A failure elsewhere is the
- * cause of a later one here. But a job that was cancelled there may have failed here first. */
+/* Tells whether other ranks have ended it, too, if this rank hears of it. A failure elsewhere is the cause of
+ * a later one here, but a job cancelled there may have failed here. */
 static bool ended_everywhere(struct smalti_job *job)
 {
 	struct smalti_error elsewhere = SMALTI_NO_ERROR, here = SMALTI_NO_ERROR;
@@ -125,7 +125,6 @@ void smalti_queue_exchange_failures(struct smalti_queue *queue)
 		}
 }
 
-/* Completes the jobs that have ended. */
 static void complete_ended(struct smalti_queue *queue)
 {
 	smalti_queue_exchange_failures(queue);
@@ -185,7 +184,7 @@ void smalti_queue_admit(struct smalti_queue *queue, int64_t bytes, int64_t memor
 		smalti_queue_wait(queue);
 }
 
-/* Completes ended jobs and tells whether any is active. Between two calls other threads may submit. */
+/* Lets other threads submit between two calls. */
 static bool any_active(struct smalti_queue *queue)
 {
 	struct smalti_throttle *throttle = &queue->session->throttle;

@@ -12,8 +12,8 @@ struct smalti_job {
 	struct smalti_queue *queue;
 	struct smalti_task_group *task_group;
 	int64_t bytes; /* most bytes that it holds */
-	/* Called once for a submitted job, after its last task. It frees the job, and the queue frees its
-	 * task group. It must not submit. */
+	/* Frees a submitted job, once, after its last task; the queue frees its task group. It must not
+	 * submit. */
 	void (*complete)(struct smalti_job *job);
 	int64_t ahead;                            /* of so many earlier jobs; set before it is opened */
 	int64_t number;                           /* in the queue */
@@ -26,10 +26,10 @@ struct smalti_queue {
 	struct smalti_session *session;
 	struct smalti_task_group *cancelled; /* without tasks: failed when the queue is cancelled */
 	int64_t max_jobs;
-	/* Called about ten times a second by the thread that submits or waits; NULL: none. */
+	/* Reports progress about ten times a second, on the thread that submits or waits; NULL: none. */
 	void (*progress)(void *user);
 	void *user;
-	int64_t submitted; /* since the queue was opened */
+	int64_t submitted; /* ever */
 	int64_t doomed;    /* the number of a job that fails on another rank and will be submitted here */
 	int64_t active, active_bytes;
 	struct smalti_mutex mutex; /* guards what follows */
@@ -39,7 +39,7 @@ struct smalti_queue {
 	struct smalti_job *elsewhere; /* such jobs whose last task has not ended on other ranks */
 };
 
-/* Opens a queue of at most `max_jobs` active jobs, whatever the memory. */
+/* Allows `max_jobs` active jobs, whatever the memory. */
 int smalti_queue_open(struct smalti_queue *queue, struct smalti_session *session, int64_t max_jobs,
 		      struct smalti_error *error);
 /* Closes a queue without active jobs. A queue that is all zeros was never opened. */
@@ -51,16 +51,16 @@ void smalti_queue_admit(struct smalti_queue *queue, int64_t bytes, int64_t memor
 void smalti_queue_wait(struct smalti_queue *queue);
 /* Completes the jobs that have ended, and reports progress. */
 void smalti_queue_serve(struct smalti_queue *queue);
-/* Cancels jobs on this rank that fail on another. The functions above do it, too; this is for other waits. */
+/* Cancels jobs that fail on another rank, as the functions above do: for other waits. */
 void smalti_queue_exchange_failures(struct smalti_queue *queue);
 /* Waits until no job is active. Several threads may. */
 void smalti_queue_drain(struct smalti_queue *queue);
 /* Makes active and later jobs fail soon. Any thread and signal handlers may call it. */
 void smalti_queue_cancel(struct smalti_queue *queue);
 
-/* Makes a job active whose `bytes` and `complete` are set. It creates the job's task group, into which tasks
- * are inserted from now on. Earlier jobs go first, except those that the job is ahead of. After -1 there is
- * no job. Until the same thread submits the job, no other thread inserts tasks of the session. */
+/* Makes a job active whose `bytes` and `complete` are set. Its new task group takes tasks from now on;
+ * earlier jobs go first, except those that it is ahead of. After -1 there is no job. Until this thread
+ * submits the job, no other inserts tasks of the session. */
 int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const char *name,
 		    struct smalti_error *error);
 /* Says that the job gets no more tasks. */

@@ -19,7 +19,7 @@ static int64_t in_proportion(int64_t side, int64_t to, int64_t from)
 	return (int64_t)((double)(side * to) / (double)from);
 }
 
-/* Returns how much is cut off on one side: half, and of an odd number the even one of the two nearest. */
+/* Returns the excess of one side: half, and of an odd number the even one of the two nearest. */
 static int64_t half_even(int64_t excess)
 {
 	const int64_t half = excess / 2;

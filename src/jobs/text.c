@@ -69,8 +69,8 @@ static bool failed(const struct entry *entry)
 	return entry->encoding && smalti_task_group_failed(entry->encoding->task_group);
 }
 
-/* Tells whether an entry may be found. Over several ranks that depends only on the order of requests, so that
- * all find the same. */
+/* Tells whether an entry may be found: over several ranks by the order of requests alone, so that all find
+ * the same. */
 static bool is_known(const struct smalti_texts *texts, const struct entry *entry)
 {
 	if (smalti_ranks_count() == 1)
@@ -148,7 +148,7 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 	return smalti_task_group_status(encoding->task_group, error);
 }
 
-/* Adds an entry. It takes `ids` in any case. */
+/* Takes `ids` in any case. */
 static struct entry *add(struct smalti_texts *texts, int32_t *ids, int64_t count, struct smalti_error *error)
 {
 	struct entry *entry = smalti_calloc(1, sizeof(*entry), error);

@@ -21,7 +21,7 @@ int smalti_words_read(const char *directory, char **words, struct smalti_error *
 	return found && !*words ? -1 : 0;
 }
 
-/* Tells whether a byte is in a word: letters of any script, ASCII letters and digits. */
+/* Accepts letters of any script, and digits. */
 static bool in_word(char c)
 {
 	return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;

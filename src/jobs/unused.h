@@ -5,10 +5,10 @@
 #include "checkpoint/config.h"
 #include "graphs/tensors.h"
 
-/* Looks for tensors of a checkpoint that the component of this configuration does not have, such as LoRA
- * weights, and names them in *note: a line for the user, no failure. *note keeps the text of other
- * components, and does not change for a checkpoint without such tensors. Tensors that other programs leave in
- * files and nobody uses are ignored. -1 when memory is short. */
+/* Looks for tensors that the component of this configuration does not have, such as LoRA weights, and names
+ * them in *note: a line for the user, no failure. *note keeps other components' text, and does not change
+ * without such tensors. Tensors that other programs leave unused in files are ignored. -1 when memory is
+ * short. */
 int smalti_unused_tensors(const struct smalti_checkpoint *checkpoint, enum smalti_component component,
 			  const void *config, struct smalti_error *note, struct smalti_error *error);
 

@@ -61,16 +61,15 @@ int smalti_vae_request_budget(const struct smalti_session *session, const struct
  * of one height. */
 int64_t smalti_vae_band_rows(const struct smalti_session *session, const struct smalti_vae_net *net,
 			     int64_t height, int64_t width);
-/* Returns the latent rows of a band if places share `height` of them: the number for which the place with the
- * most rows has the fewest. */
+/* Returns a band's latent rows if places share `height` of them: those that give the place with the most rows
+ * the fewest. */
 int64_t smalti_vae_shared_rows(int64_t height, int64_t places);
-/* Makes the fastest plan in that budget, with its bands at the places by the request's shares. SMALTI_ENOMEM
- * with a message that says the least memory that would suffice. The caller frees it in any case. */
+/* Makes the fastest plan in that budget, its bands at the places by the request's shares. SMALTI_ENOMEM with
+ * a message that says the least sufficient memory. Free it in any case. */
 int smalti_vae_request_plan(const struct smalti_session *session, const struct smalti_vae_net *net,
 			    const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
 			    struct smalti_error *error);
 
-/* Measures how fast this CPU computes the layers of a VAE: seconds per floating-point operation of one worker
- * for each layer (layers->count), from a piece of each, in about a second. Owned by the caller; NULL with an
- * error. */
+/* Measures this CPU's speed at a VAE's layers: seconds per floating-point operation of one worker for each
+ * layer (layers->count), on a piece of each, in a second or so. Owned by the caller; NULL with an error. */
 double *smalti_vae_speeds(const struct smalti_vae_net *layers, int64_t width, struct smalti_error *error);

@@ -45,8 +45,7 @@ int smalti_vae_request_budget(const struct smalti_session *session, const struct
 	return budget->scratch < 0 ? -1 : 0;
 }
 
-/* Tells whether plan a is better: a plan that fits before one that does not, then the faster one, or if none
- * fits the one that needs less memory. */
+/* Prefers a plan that fits, then the faster one, or if none fits the one with less memory. */
 static bool better(const struct smalti_vae_plan *a, int status_a, const struct smalti_vae_plan *b,
 		   int status_b)
 {
@@ -63,7 +62,7 @@ static bool is_for_devices(const struct smalti_session *session)
 	return smalti_devices_alone(session) && session->device_counts.of[SMALTI_CUDA_DEVICES] > 0;
 }
 
-/* Finds the best height of bands. High bands waste less at their borders, low ones need less memory. */
+/* Tries heights: high bands waste less at their borders, low ones need less memory. */
 static int find_plan(const struct smalti_session *session, const struct smalti_vae_net *net,
 		     const struct smalti_vae_request *request, const struct smalti_vae_budget *budget,
 		     struct smalti_vae_plan *best, struct smalti_error *error)

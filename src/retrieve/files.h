@@ -6,10 +6,10 @@
 /* The files of a directory. The directory's description, a sealed JSON object, has their checksums: in
  * "files", by name. */
 
-/* Adds the checksum of the file as it is now. */
+/* Adds the file's present checksum. */
 int smalti_files_add(cJSON *description, const char *directory, const char *name, struct smalti_error *error);
-/* Checks a file. SMALTI_EFORMAT: the description, a file called `described`, has no checksum of it;
- * SMALTI_ECORRUPT: the file has another one; `remedy` ends the message. */
+/* Returns SMALTI_EFORMAT if the description, a file called `described`, has no checksum of it;
+ * SMALTI_ECORRUPT if another; `remedy` ends the message. */
 int smalti_files_check(const cJSON *description, const char *described, const char *directory,
 		       const char *name, const char *remedy, struct smalti_error *error);
 /* Returns the checksum in the description; "": none. */

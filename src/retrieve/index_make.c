@@ -52,7 +52,7 @@ static int open_features(struct making *m, struct smalti_error *error)
 	return m->caption < 0 ? -1 : 0;
 }
 
-/* Opens the projections, which have to be of the features' model. */
+/* Opens projections, which have to be of the features' model. */
 static int open_projections(struct making *m, struct smalti_error *error)
 {
 	const struct smalti_index_options *o = m->options;
@@ -71,7 +71,7 @@ static int open_projections(struct making *m, struct smalti_error *error)
 		     : -1;
 }
 
-/* Opens the output. Its description is written last: without one it may be filled again. */
+/* Opens an output without a description, which is written last. */
 static int open_output(struct making *m, struct smalti_error *error)
 {
 	const char *output = m->options->output;
@@ -114,7 +114,7 @@ static int write_item(struct making *m, const struct smalti_features_row *row, s
 	return 0;
 }
 
-/* Takes a row's vector. Vectors that are whitened do not change until all have been read. */
+/* Takes a row's vector. Whitening waits until all have been read. */
 static bool take_vector(struct making *m, const struct smalti_features_row *row)
 {
 	if (!smalti_vector_of(&m->info, m->options->kind, m->caption, row, m->vector))

@@ -6,8 +6,8 @@
 #include "retrieve/projections.h"
 #include "retrieve/whitening.h"
 
-/* The pairs for training projections: of each item a caption's vector and an image's, in a file without a
- * name. Pairs that are trained on are whitened by their own moments; held-out pairs do not change. */
+/* The pairs that projections are trained on: of each item a caption's vector and an image's, in a file
+ * without a name. Those trained on are whitened by their own moments; held-out ones do not change. */
 struct smalti_projection_data {
 	int file;
 	int64_t count;               /* rows of the file: a caption's vector, then an image's, f32 */
@@ -23,7 +23,7 @@ struct smalti_projection_data {
 	float *row;
 };
 
-/* Reads all features; the file lies in the options' output. The caller closes it in any case. */
+/* Reads all features; the file lies in the options' output. Close it in any case. */
 int smalti_projection_data_open(struct smalti_projection_data *data,
 				const struct smalti_projections_options *options,
 				struct smalti_projections_progress *progress, struct smalti_error *error);

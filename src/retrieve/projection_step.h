@@ -20,7 +20,7 @@ struct smalti_projection_trainer {
 	struct smalti_optimizer *optimizer[2];
 };
 
-/* Inserts the first values. The caller closes it in any case. */
+/* Inserts the first values. Close it in any case. */
 int smalti_projection_trainer_open(struct smalti_projection_trainer *trainer, struct smalti_session *session,
 				   int64_t dim, const int64_t width[SMALTI_KINDS], double weight_decay,
 				   uint64_t seed, struct smalti_error *error);

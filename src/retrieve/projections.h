@@ -33,8 +33,8 @@ struct smalti_projections {
 	struct smalti_safetensors *file;
 };
 
-/* Reads the projections of a directory. Its description, which outlives them, is at `described`. The caller
- * closes them in any case. */
+/* Reads a directory's projections; the description, which outlives them, is at `described`. Close them in any
+ * case. */
 int smalti_projections_read(struct smalti_projections *projections, const cJSON *description,
 			    const char *described, const char *directory, const char *remedy,
 			    struct smalti_error *error);
@@ -50,6 +50,6 @@ int smalti_projections_write(const struct smalti_projections *projections, const
 int smalti_projections_describe(const struct smalti_projections *projections, cJSON *description,
 				struct smalti_error *error);
 
-/* Projects a vector into projected [dim], in double. */
+/* Makes projected [dim], in double. */
 void smalti_projections_apply(const struct smalti_projections *projections, enum smalti_index_kind kind,
 			      const double *vector, double *projected);

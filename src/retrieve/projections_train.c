@@ -83,7 +83,7 @@ static int open_all(struct run *run, struct smalti_error *error)
 					      o->weight_decay, o->seed, error);
 }
 
-/* Reads a batch. The rest of an epoch's order that is no full batch is left out. */
+/* Reads a batch. The rest of an epoch's order that is no batch is left out. */
 static int read_batch(struct run *run, struct smalti_error *error)
 {
 	if (run->used + run->batch > run->data.trained_count) {
@@ -228,8 +228,7 @@ static int project_held_out(const struct run *run, float *units[SMALTI_KINDS], s
 	return 0;
 }
 
-/* Computes the held-out loss, of pairs in batches as in training, in the order of the features; it is the
- * mean over the pairs. */
+/* Computes the mean over the pairs, in batches as in training, in the features' order. */
 static int held_out_loss(const struct run *run, float *const units[SMALTI_KINDS], double *loss,
 			 struct smalti_error *error)
 {
@@ -276,7 +275,7 @@ static int measure(const struct run *run, const float *queries, const float *vec
 	return 0;
 }
 
-/* Returns the measures of the held-out pairs. */
+/* Returns the held-out measures. */
 static cJSON *measured(const struct run *run)
 {
 	const struct smalti_projections_result *result = run->result;
@@ -345,7 +344,7 @@ static void describe_training(const struct run *run, cJSON *description)
 		cJSON_AddItemToObject(description, "held_out", measured(run));
 }
 
-/* Writes the output. The description is written last: without one the directory may be filled again. */
+/* Writes the description last: without one the directory may be filled again. */
 static int write_all(struct run *run, struct smalti_error *error)
 {
 	SCOPED(cJSON_Delete) cJSON *description = cJSON_CreateObject();

@@ -43,7 +43,7 @@ int smalti_index_preparation(const struct smalti_index *index, int *cleaning, in
 	return -1;
 }
 
-/* Returns the width of captions' or images' vectors before whitening or projection. */
+/* Returns the width of captions' or images' vectors in features. */
 static int64_t width_of(const struct smalti_index *index, enum smalti_index_kind kind)
 {
 	return index->info.projected ? index->projections.of[kind].width : index->info.dim;
@@ -63,7 +63,7 @@ bool smalti_index_finish(const struct smalti_index *index, enum smalti_index_kin
 	return smalti_vector_normalise(dim, vector, unit) || index->whitening;
 }
 
-/* Allocates room for a vector, and for the index's vector behind it. */
+/* Allocates a vector, and behind it the index's. */
 static double *vector_room(const struct smalti_index *index, enum smalti_index_kind kind,
 			   struct smalti_error *error)
 {

@@ -8,8 +8,8 @@
 enum { SMALTI_RECALL_DEPTHS = 3 };
 extern const int64_t smalti_recall_depths[SMALTI_RECALL_DEPTHS]; /* 1, 5, 10 */
 
-/* Counts one more query, whose right item was found at this place, from 0 on; negative: it was not found.
- * Counts are sums until smalti_recall_end() makes them shares of `count` queries. */
+/* Counts a query whose right item was found at this place, from 0 on; negative: it was not. Counts are sums
+ * until smalti_recall_end() makes them shares of `count` queries. */
 void smalti_recall_add(struct smalti_recall *recall, int64_t place);
 void smalti_recall_end(struct smalti_recall *recall, int64_t count);
 

@@ -30,7 +30,7 @@ struct reranking {
 	struct smalti_reranker *r;
 	int64_t count, top, candidates;
 	const struct smalti_found *found;
-	double *errors;      /* of each query's candidates [count, candidates, timesteps] */
+	double *errors;      /* [count, candidates, timesteps] */
 	double *empty;       /* with the empty caption, of each item once [empty_count, timesteps] */
 	int64_t *places;     /* [items]: an index in `empty`, from 1 on; 0: none yet */
 	int64_t empty_count; /* items that are candidates of any query */
@@ -141,7 +141,7 @@ static void complete(struct smalti_job *job)
 	free(forward);
 }
 
-/* Waits until memory has room for one more forward. */
+/* Waits until memory has room. */
 static int admit(struct smalti_reranker *r, const struct smalti_denoising_error *work, int64_t bytes,
 		 struct smalti_error *error)
 {
@@ -187,7 +187,7 @@ static int insert_forward(struct smalti_reranker *r, struct smalti_denoising_err
 	return 0;
 }
 
-/* Inserts forwards at all timesteps, with noise that depends on no item. */
+/* Inserts forwards at all timesteps, whose noise depends on no item. */
 static int insert_forwards(struct smalti_reranker *r, struct smalti_denoising_error *work,
 			   struct caption *caption, double *errors, struct smalti_error *error)
 {
@@ -239,7 +239,7 @@ static int read_row(struct smalti_reranker *r, int64_t number, struct smalti_fea
 	return status;
 }
 
-/* Inserts the forwards of one item with a caption, and the first time also with the empty one. */
+/* Inserts one item with a caption, and the first time also with the empty one. */
 static int insert_candidate(struct reranking *all, int64_t number, struct caption *caption, double *errors,
 			    struct smalti_error *error)
 {

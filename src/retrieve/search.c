@@ -3,8 +3,8 @@
 #include "retrieve/index.h"
 #include "rt/session.h"
 
-/* The rows of a task, and the lists of matches that tasks fill side by side. Results do not depend on them,
- * since the best of all rows do not depend on their order. */
+/* The rows of a task, and the lists of matches that tasks fill side by side. Results depend on neither, as
+ * the order of rows does not matter to the best. */
 enum {
 	TASK_BYTES = 16 << 20, /* of vectors */
 	QUERIES = 256,         /* of a task */
@@ -34,7 +34,7 @@ static int take(void *user, int64_t count, const float *values, struct smalti_er
 	return 0;
 }
 
-/* Inserts the search of some rows for some queries, into the list. */
+/* Searches some rows for some queries. */
 static void insert_rows(const struct search *s, struct smalti_tile *queries, int64_t count, int64_t first,
 			struct smalti_tile *vectors, int64_t rows, struct smalti_tile **list)
 {
@@ -62,7 +62,7 @@ static void insert_merge(const struct search *s, int64_t first, int64_t count,
 		smalti_tile_release(lists[i]);
 }
 
-/* Searches for the queries of a round. Rows are the outer loop, so that rows in memory serve all queries. */
+/* Reads rows in the outer loop, so that they serve all queries. */
 static int search_round(const struct search *s, struct smalti_error *error)
 {
 	const int64_t blocks = (s->count + QUERIES - 1) / QUERIES, dim = s->index->info.dim;

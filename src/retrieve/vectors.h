@@ -5,7 +5,7 @@
 #include "smalti/features.h"
 #include "smalti/retrieve.h"
 
-/* Turns a row of features into a vector of an index: smalti/retrieve.h. */
+/* Makes an index's vector of a row of features: smalti/retrieve.h. */
 
 enum { SMALTI_POOLED = 8 }; /* rows and columns of an image's averages */
 
@@ -29,5 +29,5 @@ int smalti_model_is(const cJSON *model, const char *whose, const cJSON *expected
 bool smalti_vector_of(const struct smalti_features_info *info, enum smalti_index_kind kind, int caption,
 		      const struct smalti_features_row *row, double *vector);
 
-/* Scales a vector to length 1, as f32; false, and zeros: its length is 0. */
+/* Scales to length 1, as f32; false, and zeros, if it is 0. */
 bool smalti_vector_normalise(int64_t dim, const double *vector, float *unit);

@@ -24,7 +24,7 @@ int smalti_moments_open(struct smalti_moments *moments, int64_t dim, struct smal
 void smalti_moments_close(struct smalti_moments *moments);
 void smalti_moments_add(struct smalti_moments *moments, const double *vector);
 
-/* Makes the whitening from one vector or more. The caller frees it in any case. */
+/* Takes one vector or more. Free it in any case. */
 int smalti_whitening_make(struct smalti_whitening *whitening, const struct smalti_moments *moments,
 			  struct smalti_error *error);
 void smalti_whitening_free(struct smalti_whitening *whitening);

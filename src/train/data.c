@@ -17,7 +17,7 @@ struct smalti_training_data {
 	struct smalti_features_source source, looked_up;
 	struct smalti_features_queue *queue;
 	int captions[SMALTI_FEATURES_CAPTIONS_MAX];  /* the wanted ones, by their index in a row */
-	double limits[SMALTI_FEATURES_CAPTIONS_MAX]; /* a draw of [0, 1) below its limit takes a caption */
+	double limits[SMALTI_FEATURES_CAPTIONS_MAX]; /* a draw of [0, 1) below it takes a caption */
 	int caption_count;
 	struct smalti_data_position position;
 	int64_t usable;                         /* samples of this epoch since it was begun here */
@@ -90,7 +90,7 @@ static int digest_set(const struct smalti_features_set *set, char text[SMALTI_HE
 	return 0;
 }
 
-/* Adds a set to the run's identity. All sets have to be extracted with the same models. */
+/* Adds a set to the run's identity. All sets have to be extracted with equal models. */
 static int identify_set(struct smalti_training_data *data, const struct smalti_features_set *set,
 			struct smalti_error *error)
 {
@@ -208,7 +208,7 @@ static void close_order(struct smalti_training_data *data)
 	data->source.order = NULL;
 }
 
-/* Opens the order of the position's epoch, behind the rows that were read. */
+/* Opens the position's epoch, behind the read rows. */
 static int open_order(struct smalti_training_data *data, struct smalti_error *error)
 {
 	const struct smalti_features_options options = {.shuffled = true,
@@ -356,7 +356,7 @@ static int begin_next_epoch(struct smalti_training_data *data, struct smalti_err
 	return open_order(data, error);
 }
 
-/* Leaves out a row that cannot be read, or refuses it. */
+/* Leaves out an unreadable row, or refuses it. */
 static int leave_out(const struct smalti_training_data *data, const struct smalti_error *cause,
 		     struct smalti_error *error)
 {
@@ -368,7 +368,7 @@ static int leave_out(const struct smalti_training_data *data, const struct smalt
 	return 0;
 }
 
-/* Reads one row, or begins the next epoch if this one has no more. A usable row then waits in its bucket. */
+/* Reads one row, or begins the next epoch. A usable row then waits. */
 static int read_row(struct smalti_training_data *data, struct smalti_error *error)
 {
 	struct smalti_features_row row;

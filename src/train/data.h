@@ -45,8 +45,8 @@ const struct smalti_shard_schema *smalti_training_data_schema(const struct smalt
 /* Returns the data's part of the run's identity; NULL without memory. */
 cJSON *smalti_training_data_identity(const struct smalti_training_data *data);
 
-/* Returns the largest extents in all rows: the latents with the most values, and the longest caption. A shard
- * that cannot be opened is left out. */
+/* Returns the largest extents: the latents with the most values, and the longest caption, of the shards that
+ * can be opened. */
 struct smalti_shard_extent smalti_training_data_extent(const struct smalti_training_data *data);
 
 /* Goes to a position instead of the beginning. */
@@ -56,7 +56,7 @@ int smalti_training_data_seek(struct smalti_training_data *data, const struct sm
 int smalti_training_data_position(const struct smalti_training_data *data,
 				  struct smalti_data_position *position, struct smalti_error *error);
 
-/* Returns how many rows are read ahead: a batch, if the options name no number. */
+/* Returns the rows read ahead: a batch, if the options name no number. */
 int64_t smalti_training_read_ahead(const struct smalti_train_options *options);
 
 /* Fills samples[batch] with the next batch; the caller frees each. */
@@ -64,8 +64,8 @@ int smalti_training_data_next(struct smalti_training_data *data, struct smalti_t
 			      struct smalti_error *error);
 void smalti_training_sample_free(struct smalti_training_sample *sample);
 
-/* Gives the items one by one in the order of the lists, for evaluation, each with its first caption and
- * without draws. The first begins anew. The second gives the next usable item: 1, or 0 after the last. */
+/* Gives the items in the order of the lists, each with its first caption and without draws, for evaluation.
+ * The first begins anew; the second gives the next usable item: 1, or 0 after the last. */
 int smalti_training_data_rewind(struct smalti_training_data *data, struct smalti_error *error);
 int smalti_training_data_item(struct smalti_training_data *data, struct smalti_training_sample *sample,
 			      struct smalti_error *error);

@@ -4,13 +4,13 @@
 #include "store/identity.h"
 #include "train/data.h"
 
-/* Returns everything that decides a run's bits: its data, the first weights (by their digest) and the options
- * that change a value. NULL without memory. */
+/* Returns what decides a run's bits: its data, the first weights (by their digest) and the options that
+ * change a value. NULL without memory. */
 cJSON *smalti_training_identity(const struct smalti_train_options *options,
 				const struct smalti_training_data *data, const char *weights,
 				struct smalti_error *error);
 
-/* The rules that compare identities. A difference names its option; another instruction set is accepted. */
+/* The option of each difference; another instruction set is accepted. */
 extern const struct smalti_identity_rules smalti_training_rules;
 
 /* The names of the options' values, ended by NULL. @{ */

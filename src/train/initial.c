@@ -21,7 +21,7 @@ static bool begins_with(const char *name, const char *beginning)
 	return strncmp(name, beginning, strlen(beginning)) == 0;
 }
 
-/* Returns the outputs of a parameter. PixArt has some matrices in one, whose outputs count together. */
+/* Counts the outputs of matrices that PixArt joins together. */
 static double outputs_of(const struct smalti_parameter *parameter)
 {
 	static const struct {

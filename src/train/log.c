@@ -21,7 +21,7 @@ struct smalti_training_log {
 	struct smalti_op_use *done; /* by CPUs, before the log began */
 };
 
-/* Loses the log: nothing more is written, as a line behind a cut line would be no line. */
+/* Writes nothing more, as a line behind a cut one would be no line. */
 static void lose(struct smalti_training_log *log)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -32,7 +32,7 @@ static void lose(struct smalti_training_log *log)
 	log->lost(log->user, &error);
 }
 
-/* Writes an object as a line, whole or after a crash cut, and frees it; NULL is allowed. */
+/* Writes an object whole, or after a crash cut, and frees it; NULL is none. */
 static void write_line(struct smalti_training_log *log, cJSON *object)
 {
 	SCOPED(free) char *text = object ? cJSON_PrintUnformatted(object) : NULL;
@@ -46,7 +46,7 @@ static void write_line(struct smalti_training_log *log, cJSON *object)
 		lose(log);
 }
 
-/* Opens the log to add lines. If the last line was cut, it gets an end, so that only that line is lost. */
+/* Opens the log to add lines. If the last one was cut, it gets an end, and only it is lost. */
 static FILE *open_stream(const char *path)
 {
 	FILE *stream = fopen(path, "a+e");
@@ -77,7 +77,7 @@ static void add_busy(cJSON *object, struct smalti_training_log *log)
 	}
 }
 
-/* Returns the number of devices. `uses` gets what each has done up to now, and its utilisation since the last
+/* Returns the number of devices, and what each has done up to now, with its utilisation since the last
  * line. */
 static int look_at_devices(struct smalti_training_log *log, struct smalti_device_use uses[SMALTI_MAX_NODES])
 {

@@ -81,8 +81,8 @@ static bool fits(struct search *s, struct smalti_step_plan *plan)
 	return plan->bytes <= s->trainer->session->memory;
 }
 
-/* Searches the fastest plan that fits: all layers at once, then layer by layer, then with as few recomputed
- * blocks as possible; then with fewer samples at a time, if their number is free. */
+/* Searches the fastest that fits: all at once, then layer by layer, then with as few recomputed blocks as
+ * possible; then with fewer samples at a time, if their number is free. */
 static bool search(struct search *s, struct smalti_step_plan *plan)
 {
 	const int64_t layers = s->trainer->config.layers;
@@ -101,8 +101,8 @@ static bool search(struct search *s, struct smalti_step_plan *plan)
 	}
 }
 
-/* Tells whether a requested plan fits if its layers take turns. Tasks that could run at any time nearly do
- * so. *needed: the bytes of that. */
+/* Tells whether a requested plan fits if layers take turns, as tasks in any order nearly do. *needed: its
+ * bytes. */
 static bool fits_about(struct search *s, struct smalti_step_plan *plan, int64_t *needed)
 {
 	struct smalti_step_plan in_turns = *plan;
@@ -113,8 +113,8 @@ static bool fits_about(struct search *s, struct smalti_step_plan *plan, int64_t 
 	return in_turns.bytes <= s->trainer->session->memory;
 }
 
-/* Chooses the samples at a time, for each replica. If they are small, workers would wait when they end sooner
- * than the next are inserted. Two large samples are enough, and more would only take memory. */
+/* Chooses each replica's samples at a time. Workers would wait if small ones ended before the next were
+ * inserted; two large ones suffice, and more would only take memory. */
 static int64_t choose_together(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape)
 {
 	enum { LEAST = 2, TOKENS = 1024 };
@@ -146,7 +146,7 @@ bool smalti_trainer_counts(const struct smalti_trainer *trainer)
 	return trainer->strategy.count == 0 && smalti_session_place_count(trainer->session) == 1;
 }
 
-/* Checks that the values between the steps fit into main memory, if it has all of them. Devices may hold them
+/* Checks the least bytes, of the values between steps, if main memory has all tiles. Devices may hold them
  * elsewhere. */
 static int check_least(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
 		       const struct smalti_step_plan *plan, struct smalti_error *error)

@@ -29,8 +29,8 @@ static int insert(const struct smalti_prompt_encoder *encoder, struct smalti_tas
 	return smalti_task_group_status(task_group, error);
 }
 
-/* Encodes the empty text, with one token for all the padding. All padding tokens have the same hidden states,
- * since they attend only to the real tokens, of which there is one, at any distance. */
+/* Computes one token for all padding, which has its hidden states: all attend to the real tokens alone, of
+ * which there is one, at any distance. */
 static int encode(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group, int64_t padded,
 		  struct smalti_null_caption *caption, struct smalti_error *error)
 {

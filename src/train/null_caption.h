@@ -3,9 +3,8 @@
 
 #include "train/trainer.h"
 
-/* Encodes the empty text with the model's text encoder, padded to so many tokens (0: not padded). The
- * captions' features have to be from that encoder: `text_model` is its digest in them. The caller frees the
- * values. */
+/* Encodes the empty text, padded to so many tokens (0: not padded), by the model's text encoder. The
+ * captions' features have to be of that encoder, `text_model` by their digest. Free the values. */
 int smalti_null_caption_encode(struct smalti_session *session, const struct smalti_model_options *model,
 			       const char *text_model, int64_t padded, struct smalti_null_caption *caption,
 			       struct smalti_error *error);

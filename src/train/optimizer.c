@@ -10,9 +10,8 @@ struct smalti_optimizer_group {
 	struct smalti_tile *second; /* squares or factors */
 };
 
-/* Finds the first of the tensors of an attention that PixArt stacks: "to_k", "to_q" and "to_v"; for
- * cross-attention without "to_q". Returns what follows that part of the name, as in ".weight"; NULL: the name
- * is not the first of any. */
+/* Finds the first of an attention's tensors that PixArt stacks: "to_k", "to_q" and "to_v", of cross-attention
+ * without "to_q". Returns what follows that part of the name, as in ".weight"; NULL: not the first. */
 static const char *stacked_behind(const char *name, bool *with_q)
 {
 	static const char *const parts[] = {".attn2.to_k", ".attn1.to_k"};
@@ -25,8 +24,7 @@ static const char *stacked_behind(const char *name, bool *with_q)
 	return NULL;
 }
 
-/* Returns the index of the tensor with the name of the one at `place`, but another letter for its "k"; -1:
- * there is none. */
+/* Returns the index of the tensor with another letter for the "k" of the name at `place`; -1: none. */
 static int64_t sibling(const struct smalti_parameters *parameters, int64_t place, const char *behind,
 		       char letter)
 {

@@ -27,6 +27,6 @@ struct smalti_update {
 	double gradient_scale; /* gradients are multiplied by this first */
 };
 
-/* Updates the parameters; gradients[i] is the gradient of parameter i. */
+/* Updates the parameters by gradients[i] of parameter i. */
 void smalti_optimizer_update(const struct smalti_optimizer *optimizer, struct smalti_task_group *task_group,
 			     struct smalti_tile *const *gradients, const struct smalti_update *update);

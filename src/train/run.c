@@ -57,7 +57,7 @@ static bool is_due(int64_t step, int64_t every)
 	return every > 0 && step % every == 0;
 }
 
-/* Makes the sample images from the checkpoint of this step. */
+/* Makes images from this step's checkpoint. */
 static int make_sample_images(struct smalti_training_run *run, struct smalti_error *error)
 {
 	const struct smalti_train_options *o = run->options;
@@ -72,8 +72,7 @@ static int make_sample_images(struct smalti_training_run *run, struct smalti_err
 	return 0;
 }
 
-/* Opens the sample images. If a run was stopped after its checkpoint and before its images, they are made
- * now. */
+/* Makes images that a stopped run did not make from its last checkpoint. */
 static int begin_sample_images(struct smalti_training_run *run, struct smalti_error *error)
 {
 	const struct smalti_train_options *o = run->options;

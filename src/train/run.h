@@ -32,7 +32,7 @@ struct smalti_training_log_head {
 	const cJSON *identity;
 	int64_t step, steps;
 };
-/* Is called once, if the log cannot be written (any more). The run continues without it. */
+/* Takes the error, once, if the log cannot be written (any more). The run continues without it. */
 typedef void smalti_training_log_lost(void *user, const struct smalti_error *error);
 
 struct smalti_training_log *smalti_training_log_open(const struct smalti_training_log_head *head,
@@ -43,5 +43,5 @@ void smalti_training_log_evaluation(struct smalti_training_log *log, int64_t ste
 				    const struct smalti_evaluation *evaluation);
 /* Adds a line {KEY: TEXT}. */
 void smalti_training_log_note(struct smalti_training_log *log, const char *key, const char *text);
-/* Closes the log, with a line of what devices did, if there are any. */
+/* Closes the log, with what devices did, if there are any. */
 void smalti_training_log_close(struct smalti_training_log *log);

@@ -30,8 +30,7 @@ int smalti_training_run_check_fit(const struct smalti_training_run *run,
 	return 0;
 }
 
-/* Checks the scaling factor of the features. A pipeline scales latents by its VAE's factor, so both have to
- * be equal. */
+/* Checks that features have the VAE's scaling factor, which a pipeline scales latents by. */
 int smalti_training_run_check_scaling(const struct smalti_training_run *run, struct smalti_error *error)
 {
 	const struct smalti_train_options *o = run->options;

@@ -18,7 +18,7 @@ static void on_damage(void *user, const char *message)
 	smalti_training_run_tell(run, note);
 }
 
-/* Refuses to wait for a lock: one process at a time trains in a directory. */
+/* Lets one process at a time train in a directory. */
 static bool refuse_to_wait(void *user, const char *holder, double seconds)
 {
 	(void)seconds;
@@ -55,7 +55,7 @@ static char *transformer_directory(const struct smalti_train_options *o, struct 
 	return smalti_model_component(o->model.transformer, whole, "transformer", error);
 }
 
-/* Opens the configuration and the first weights, and computes their digest. */
+/* Opens the configuration, the first weights and their digest. */
 static int open_weights(struct smalti_training_run *run, char digest[SMALTI_DIGEST_LENGTH + 1],
 			struct smalti_error *error)
 {
@@ -109,7 +109,7 @@ static void note_isa(struct smalti_training_run *run, const cJSON *identity)
 	smalti_training_run_tell(run, note);
 }
 
-/* Compares the checkpoint's identity, if there is a checkpoint, with that of the options. */
+/* Compares the checkpoint's identity, if there is one, with the options. */
 static int identify(struct smalti_training_run *run, const char *weights, struct smalti_error *error)
 {
 	cJSON *identity = smalti_training_identity(run->options, run->data, weights, error);

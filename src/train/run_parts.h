@@ -5,7 +5,7 @@
 #include "train/run.h"
 #include "train/sample_images.h"
 
-/* The declarations that the files src/train/run*.c share. */
+/* The files src/train/run*.c share this. */
 
 /* One call of smalti_train(). */
 struct smalti_training_run {
@@ -30,11 +30,11 @@ struct smalti_training_run {
 	int64_t saved_step; /* step of the last checkpoint; -1: there is none */
 };
 
-/* Tells the caller a note; the caller may stop the run then. */
+/* Tells the caller, who may stop the run then. */
 void smalti_training_run_tell(struct smalti_training_run *run, const char *note);
 
-/* Opens all that the first step needs, with values from the checkpoint or new ones (run_open.c). The caller
- * closes the run after a failure, too. */
+/* Opens all that the first step needs, from the checkpoint or new (run_open.c). Close it after a failure,
+ * too. */
 int smalti_training_run_open(struct smalti_training_run *run, struct smalti_error *error);
 void smalti_training_run_close(struct smalti_training_run *run);
 
@@ -47,7 +47,7 @@ int smalti_training_run_check_scaling(const struct smalti_training_run *run, str
 /* Checks before the first step that any step of the data fits into memory. */
 int smalti_training_run_check_memory(struct smalti_training_run *run, struct smalti_error *error);
 
-/* Tells whether the checkpoint's null caption is from the text encoder of these features, and padded as the
- * options say (run_null_caption.c). */
+/* Tells whether the checkpoint's is of these features' text encoder, and padded as the options say
+ * (run_null_caption.c). */
 bool smalti_training_run_same_null_caption(const struct smalti_training_run *run, const cJSON *identity);
 int smalti_training_run_encode_null_caption(struct smalti_training_run *run, struct smalti_error *error);

@@ -21,7 +21,7 @@ static struct smalti_tile *floats(struct smalti_task_group *task_group, int64_t 
 	return smalti_tile_new(task_group, 1, count * (int64_t)sizeof(float));
 }
 
-/* Inserts the caption of a sample, in f32. */
+/* Inserts the caption in f32. */
 static struct smalti_tile *insert_caption(const struct smalti_trainer *trainer,
 					  struct smalti_task_group *task_group,
 					  const struct smalti_training_sample *sample)
@@ -57,7 +57,7 @@ static struct smalti_noised_latents insert_latents(const struct smalti_trainer *
 	return latents;
 }
 
-/* Inserts the loss. Returns the gradient of the output; NULL if the work asks for none. */
+/* Returns the gradient of the output; NULL without gradients. */
 static struct smalti_tile *insert_loss(const struct smalti_trainer *trainer,
 				       struct smalti_task_group *task_group,
 				       const struct smalti_sample_work *work,

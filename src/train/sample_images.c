@@ -66,7 +66,7 @@ static struct smalti_request request_of(const struct smalti_sample_images *image
 	return request;
 }
 
-/* Returns what a model beside the trainer has to know: the held bytes and the texts. */
+/* Returns what a model needs to know beside the trainer. */
 static struct smalti_model_company company_of(const struct smalti_sample_images *images)
 {
 	return (struct smalti_model_company){
@@ -96,7 +96,7 @@ static int encode(struct smalti_sample_images *images, int64_t step, struct smal
 	return 0;
 }
 
-/* Checks that the first image fits into memory; all have one size. */
+/* Checks one image, as all have one size. */
 static int check_image(const struct smalti_sample_images *images, int64_t step, struct smalti_error *error)
 {
 	const struct smalti_model_company company = company_of(images);

@@ -12,7 +12,7 @@
  *
  * It is written under another name, synced, read back and renamed. Under its name it is complete. */
 
-/* The parts of a checkpoint that the trainer does not have. */
+/* What the trainer does not have. */
 struct smalti_saved {
 	char *directory; /* of the checkpoint; NULL: there is none */
 	int64_t step;
@@ -28,13 +28,13 @@ struct smalti_saved {
 
 void smalti_saved_free(struct smalti_saved *saved);
 
-/* Reads the last checkpoint of a run, without its tensors except the null caption: 1, or 0 if there is none.
+/* Reads a run's last checkpoint, without its tensors except the null caption: 1, or 0 if there is none.
  * Remains of a killed process are removed. */
 int smalti_saved_read(const char *run, struct smalti_saved *saved, struct smalti_error *error);
 /* Loads its tensors into the trainer's tiles. */
 int smalti_saved_load(const struct smalti_saved *saved, struct smalti_trainer *trainer,
 		      struct smalti_error *error);
-/* Writes a checkpoint of the trainer's present values; `saved` has the identity, the configuration and the
- * null caption. The last `keep` − 1 of the older ones stay (0: all). */
+/* Writes the trainer as it is; `saved` has the identity, the configuration and the null caption. Of older
+ * ones the last `keep` − 1 stay (0: all). */
 int smalti_saved_write(const char *run, const struct smalti_saved *saved, struct smalti_trainer *trainer,
 		       const struct smalti_data_position *position, int64_t keep, struct smalti_error *error);

@@ -13,7 +13,7 @@ struct smalti_schedule {
 	int64_t warmup, total; /* steps */
 };
 
-/* Returns the factor of the base rate in the step after `steps` steps of the optimizer. */
+/* Returns the base rate's factor after `steps` steps. */
 double smalti_schedule_factor(const struct smalti_schedule *schedule, int64_t steps);
 
 /* Returns the decay of the weights' average in its update number `update`, from 1 on. */
@@ -22,7 +22,7 @@ double smalti_average_decay(double most, int64_t update);
 /* Returns the factor that clips a gradient of this norm to `most`; `most` 0: 1. */
 double smalti_clip_factor(double norm, double most);
 
-/* The factor of the loss in f16, which keeps gradients from being too small for the type. */
+/* The loss's factor in f16, so that gradients are not too small for the type. */
 struct smalti_loss_scale {
 	double scale;
 	int64_t good,

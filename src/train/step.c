@@ -59,7 +59,7 @@ static void release_lane(struct lanes *lanes, int64_t lane)
 		release_part(lanes, lane, part);
 }
 
-/* Adds x to y at the place of one of the two: at the parameter's owner, if one is there. */
+/* Adds x to y, at the parameter's owner if one of them is there. */
 static void add_gradient(struct smalti_task_group *task_group, const struct smalti_parameter *parameter,
 			 struct smalti_tile *x, struct smalti_tile *y)
 {
@@ -80,7 +80,7 @@ static void add_all(const struct lanes *lanes, struct smalti_task_group *task_gr
 			add_gradient(task_group, &parameters->list[i], from[i], to[i]);
 }
 
-/* Adds a lane to another one; `samples` were inserted so far. */
+/* Adds a lane to another; `samples` were inserted so far. */
 static int add_lane(struct lanes *lanes, int64_t to, int64_t from, int64_t samples,
 		    struct smalti_error *error)
 {
@@ -213,8 +213,8 @@ static int insert_sample(const struct work *w, int64_t lane, int replica, int64_
 	return 0;
 }
 
-/* Inserts a turn. Each replica has lanes that follow each other. The replicas' lanes of number `turn` get a
- * sample each, by turns. */
+/* Inserts the lanes of number `turn` of each replica, whose lanes follow each other: by turns a sample of
+ * each. */
 static int insert_turn(const struct work *w, int64_t turn, struct smalti_error *error)
 {
 	const struct smalti_strategy *strategy = &w->trainer->strategy;

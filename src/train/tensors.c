@@ -6,7 +6,7 @@
 
 #include <xxhash.h>
 
-/* The source of a file that is written, with all values of one tensor at a time. */
+/* A file that is written, by all values of a tensor at a time. */
 struct source {
 	struct smalti_task_group *task_group;
 	const struct smalti_parameter *list;
@@ -119,8 +119,7 @@ struct digests {
 	uint64_t values, file; /* of the tensors' bytes; file: with the header */
 };
 
-/* Computes the digests of a file, and drops pages after reading, as there may be no memory for them beside
- * the training. */
+/* Digests a file, and drops its pages: beside the training there may be no memory for them. */
 static int digest_file(const struct smalti_safetensors *file, struct digests *digests,
 		       struct smalti_error *error)
 {

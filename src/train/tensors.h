@@ -10,8 +10,8 @@
 int smalti_tiles_write(const char *path, struct smalti_task_group *task_group,
 		       const struct smalti_parameter *list, int64_t count, uint64_t *digest,
 		       struct smalti_error *error);
-/* Reads a file. SMALTI_ECORRUPT, or SMALTI_EFORMAT, if the file does not have the digest; SMALTI_EINVAL if it
- * does, but has other tensors than the list. With `bare` the digest is only of the tensors' bytes. */
+/* Reads a file. SMALTI_ECORRUPT, or SMALTI_EFORMAT, if it has another digest; SMALTI_EINVAL if it has other
+ * tensors than the list. With `bare` the digest is of the tensors' bytes alone. */
 int smalti_tiles_read(const char *path, struct smalti_task_group *task_group,
 		      const struct smalti_parameter *list, int64_t count, uint64_t digest, bool bare,
 		      struct smalti_error *error);

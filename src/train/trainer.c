@@ -35,8 +35,8 @@ static int check_recomputation(const struct smalti_trainer *trainer, struct smal
 			   trainer->strategy.count ? "parts of a strategy" : "devices");
 }
 
-/* Returns the place that updates a parameter. Each part updates some blocks, and the first one also
- * everything outside of blocks. Parts of shards are updated by the shard's parts. */
+/* Returns where a parameter is updated: each part has some blocks, the first one also all outside of blocks;
+ * of shards' parameters each shard's parts. */
 static int owner_of(const struct smalti_trainer *trainer, const struct smalti_parameter *parameter)
 {
 	const struct smalti_strategy *s = &trainer->strategy;

@@ -15,9 +15,8 @@ struct smalti_training_state {
 	struct smalti_loss_scale scale;
 };
 
-/* The tokens in a band of a sample, if the options name no number. A band's products read all weights and add
- * to all their gradients, so that smaller bands take longer. There are enough samples to compute side by
- * side. */
+/* The default tokens in a band. Its products read all weights and add to all gradients, so smaller bands take
+ * longer, and samples are enough to compute side by side. */
 enum { SMALTI_TRAINING_TILE_TOKENS = 1024 };
 
 static inline int64_t smalti_training_tile_tokens(const struct smalti_train_options *options)
@@ -69,20 +68,19 @@ struct smalti_trainer {
 	struct smalti_step_plan plan; /* of the running step or evaluation */
 };
 
-/* Opens a trainer. Its parameters and averages have no values yet: the caller inserts the tasks that give
- * them, or calls smalti_trainer_begin(). The caller closes it in any case. */
+/* Opens a trainer. Parameters and averages have no values yet: the caller inserts the tasks that give them,
+ * or calls smalti_trainer_begin(). Close it in any case. */
 int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *session,
 			const struct smalti_train_options *options,
 			const struct smalti_transformer_config *config, struct smalti_error *error);
 /* Sets how samples are stored, and what a dropped caption is. */
 void smalti_trainer_set_data(struct smalti_trainer *trainer, const struct smalti_shard_schema *schema,
 			     const struct smalti_null_caption *null_caption);
-/* Waits for the parameters' values, and begins the averages with them: the state before the first step. */
+/* Begins the averages with the parameters' values, and waits for both. */
 int smalti_trainer_begin(struct smalti_trainer *trainer, struct smalti_error *error);
 void smalti_trainer_close(struct smalti_trainer *trainer);
 
-/* Returns the rows of a sample's caption, or of the null caption, that the transformer reads. This and the
- * next functions are in memory.c. */
+/* Returns the rows of a sample's caption, or of the null caption, that the transformer reads (memory.c). */
 int64_t smalti_sample_text_tokens(const struct smalti_trainer *trainer,
 				  const struct smalti_training_sample *sample);
 void smalti_step_shape_widen(struct smalti_step_shape *shape, int64_t height, int64_t width,
@@ -95,13 +93,13 @@ struct smalti_step_shape smalti_step_shape_of(const struct smalti_trainer *train
 bool smalti_trainer_counts(const struct smalti_trainer *trainer);
 /* Returns the bytes that the trainer holds between the steps. */
 int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer);
-/* Makes the plan of a step from the options; with SMALTI_RECOMPUTE_AUTO the fastest that fits the session's
- * memory. A plan that is already for this shape stays; a new one begins with zeros. SMALTI_ENOMEM, with the
- * bytes of the plan, or of the smallest one, if it does not fit. */
+/* Plans a step by the options; with SMALTI_RECOMPUTE_AUTO the fastest that fits the session's memory. A plan
+ * for this shape stays; a new one begins with zeros. SMALTI_ENOMEM with the bytes that it, or the smallest,
+ * needs. */
 int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
 			    struct smalti_step_plan *plan, struct smalti_error *error);
-/* Returns the most sums of gradients that exist at a time, of `lanes` lanes of a batch, with so many samples
- * at a time. */
+/* Returns how many sums of gradients exist at a time, of `lanes` of a batch, with so many samples at a
+ * time. */
 int64_t smalti_most_lanes(int64_t batch, int64_t lanes, int64_t together);
 
 struct smalti_step_result {
@@ -119,8 +117,8 @@ struct smalti_step_result {
 int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_sample *samples,
 			struct smalti_step_result *result, struct smalti_error *error);
 
-/* Refuses a step by an error that names a batch's items, which values are not finite, and the first layer
- * with such a value. `sums`: of each parameter's gradient the sum of squares (refuse.c). */
+/* Names a batch's items, which values are not finite, and the first layer with such a value, as an error;
+ * `sums`: of each parameter's gradient the sum of squares (refuse.c). */
 int smalti_step_refuse(const struct smalti_trainer *trainer, const struct smalti_training_sample *samples,
 		       const struct smalti_loss_parts *parts, const double *sums,
 		       const struct smalti_step_result *result, struct smalti_error *error);
@@ -146,14 +144,14 @@ struct smalti_sample_work {
 	bool draws;    /* latents are drawn from the posterior, else its mean */
 	double weight; /* of the mean square error */
 	int replica;   /* the replica that computes it */
-	/* The gradient of the loss, times `scale`, of each part; NULL: only a forward. @{ */
+	/* The loss's gradient, times `scale`, of each part; NULL: only a forward. @{ */
 	struct smalti_tile *const *const *gradients;
 	bool add;
 	double scale;
 	/* @} */
 	struct smalti_loss_parts *parts; /* filled in when the task group has ended */
 };
-/* Returns the work of a sample in a step, without gradients. */
+/* Returns a sample's work in a step, without gradients. */
 struct smalti_sample_work smalti_sample_work_of(const struct smalti_trainer *trainer,
 						const struct smalti_training_sample *sample);
 int smalti_sample_insert(const struct smalti_trainer *trainer, struct smalti_dit_train *graph,
