@@ -4,8 +4,8 @@
 #include "graphs/denoiser.h"
 #include "samplers/diffusion_loss.h"
 
-/* Asks how well a denoiser tells the noise in an item's latents, at one timestep with one caption. It takes
- * one forward. */
+/* How well a denoiser tells the noise in an item's latents, at one timestep with one caption, by one
+ * forward. */
 struct smalti_denoising_error {
 	int64_t height, width; /* of the latents, multiples of the patch size */
 	int64_t vae_factor;    /* pixels of a latent */

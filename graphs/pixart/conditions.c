@@ -65,7 +65,7 @@ static struct smalti_tile *position_table(const struct smalti_dit *dit, struct s
 	return table;
 }
 
-/* Makes the image's position table, or one for each rank's slice. */
+/* Makes the image's position table, or one for each rank's slice as its own image. */
 static void make_positions(const struct smalti_dit *dit, struct smalti_task_group *task_group,
 			   struct smalti_conditions *conditions)
 {

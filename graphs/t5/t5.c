@@ -3,8 +3,8 @@
 #include "rt/devices_alone.h"
 #include "rt/ranks.h"
 
-/* The tokens of captions computed together, about. A device that does everything takes more, since products
- * reach their speed with more rows. */
+/* About so many tokens of captions are computed together. A device that does everything takes more, since
+ * products reach their speed with more rows. */
 enum { BAND_TOKENS = 512, ALONE_TOKENS = 4096 };
 
 /* The workers share a caption by shards of the layers' outputs: heads of the attention, columns of the rest.
@@ -19,7 +19,7 @@ static int count_shards(const struct smalti_t5_config *c)
 	return (int)smalti_max(smalti_min(wanted, most), 1);
 }
 
-/* Gives devices equal parts, if CPUs have none: a caption takes them the weights' transfer, not
+/* Gives devices equal parts, if CPUs have none: their time for a caption is the weights' transfer, not
  * arithmetic. */
 static void level(double *shares, int places)
 {

@@ -5,7 +5,7 @@
 enum { PREFIX_LENGTH = 48 };
 
 /* Decoders with more bytes of weights pack them in each decoding, layer by layer: fresh memory for all would
- * take as long. Devices, which pack nothing, keep them. */
+ * take at least as long. Devices, which pack nothing, keep them. */
 enum { LARGEST_KEPT = 128 << 20 };
 
 static struct smalti_vae_layer *append(struct smalti_vae_net *l, enum smalti_vae_layer_kind kind,
@@ -89,7 +89,7 @@ static void append_mid_block(struct smalti_vae_net *l, const char *half)
 	append_resnet(l, prefix, channels);
 }
 
-/* Appends in f32 always: it is small and influences much. */
+/* Appends a quantiser, always in f32: it is small and influences much. */
 static void append_quantiser(struct smalti_vae_net *l, const char *name, int64_t channels)
 {
 	append(l, SMALTI_VAE_LINEAR, name, channels)->linear =

@@ -40,7 +40,7 @@ struct smalti_vae_budget {
 	const double *seconds_per_flop; /* of one worker, for each layer; NULL: an ordinary CPU's */
 };
 
-/* Returns a budget without bounds: no map is made twice. */
+/* Returns a budget without bounds, for so many workers: no map is made twice. */
 struct smalti_vae_budget smalti_vae_no_budget(int workers);
 
 /* Opens a plan of the partition, which is copied, that stores nothing yet; -1 with an error. */

@@ -86,7 +86,8 @@ struct smalti_window *smalti_window_empty(const struct smalti_range *range, int6
 					  struct smalti_error *error);
 void smalti_window_free(
     struct smalti_window *window); /* after the fetcher has been waited for; NULL is fine */
-/* Returns the bytes of a square image's features, which is about the area of every bin; 0 without images. */
+/* Returns the bytes of a square image's features, as a square has about the area of every bin; 0 without
+ * images. */
 int64_t smalti_window_latent_bytes(const struct smalti_extract_parts *parts);
 
 /* The measures of a run, for the log that `smalti report` draws. A record that is all zeros records

@@ -24,9 +24,8 @@ struct smalti_model {
 	char *words;          /* on which it was trained; NULL: not known */
 	char *scheduler_path;
 	struct smalti_scheduler_config scheduler;
-	struct smalti_error
-	    no_scheduler;           /* why that scheduler cannot run, if so: a request has to name one */
-	struct smalti_error unused; /* says which tensors are not used, if any: no failure */
+	struct smalti_error no_scheduler; /* why that scheduler cannot run, if so: requests name another */
+	struct smalti_error unused;       /* says which tensors are not used, if any: no failure */
 	char digest[SMALTI_DIGEST_LENGTH + 1];
 };
 

@@ -37,5 +37,5 @@ struct smalti_plan *smalti_plan_share(struct smalti_plan *plan);
 
 /* Returns the bytes of the session's memory that are left beside the weights and the program. */
 int64_t smalti_memory_for_images(const struct smalti_model *model);
-/* Returns SMALTI_ENOMEM for an image that exceeds it, unless the session has scratch. */
+/* Refuses, with SMALTI_ENOMEM, an image that needs more, unless the session has scratch. */
 int smalti_plan_check_memory(const struct smalti_plan *plan, struct smalti_error *error);

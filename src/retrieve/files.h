@@ -8,8 +8,8 @@
 
 /* Adds the file's present checksum. */
 int smalti_files_add(cJSON *description, const char *directory, const char *name, struct smalti_error *error);
-/* Returns SMALTI_EFORMAT if the description, a file called `described`, has no checksum of it;
- * SMALTI_ECORRUPT if another; `remedy` ends the message. */
+/* Checks a file. SMALTI_EFORMAT: the description, a file called `described`, has no checksum of it;
+ * SMALTI_ECORRUPT: another; `remedy` ends the message. */
 int smalti_files_check(const cJSON *description, const char *described, const char *directory,
 		       const char *name, const char *remedy, struct smalti_error *error);
 /* Returns the checksum in the description; "": none. */

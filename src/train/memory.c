@@ -101,8 +101,8 @@ static bool search(struct search *s, struct smalti_step_plan *plan)
 	}
 }
 
-/* Tells whether a requested plan fits if layers take turns, as tasks in any order nearly do. *needed: its
- * bytes. */
+/* Tells whether a requested plan fits if layers take turns, as tasks in any order nearly do. *needed: the
+ * bytes then. */
 static bool fits_about(struct search *s, struct smalti_step_plan *plan, int64_t *needed)
 {
 	struct smalti_step_plan in_turns = *plan;

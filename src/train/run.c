@@ -72,7 +72,7 @@ static int make_sample_images(struct smalti_training_run *run, struct smalti_err
 	return 0;
 }
 
-/* Makes images that a stopped run did not make from its last checkpoint. */
+/* Opens sample images, and makes those that a stopped run did not make from its last checkpoint. */
 static int begin_sample_images(struct smalti_training_run *run, struct smalti_error *error)
 {
 	const struct smalti_train_options *o = run->options;

@@ -18,7 +18,7 @@ struct smalti_saved {
 	int64_t step;
 	cJSON *identity;
 	cJSON *files; /* digests */
-	bool bare;    /* digests of the first layout */
+	bool bare;    /* they are of the first layout */
 	char *config; /* text of the transformer's config.json: that with which the run began, not the
 			 checkpoint's */
 	struct smalti_null_caption null_caption;
