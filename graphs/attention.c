@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Where the keys of the task that begins with block `first` end. */
+/* Returns the block behind the last one of the task that begins with block `first`. */
 static int64_t task_end(const struct smalti_key_bands *keys, int64_t first)
 {
 	int64_t end = first + 1;
@@ -45,7 +45,8 @@ struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const st
 					.head_dim = heads->dim,
 					.dtype = heads->dtype,
 					.scale = smalti_attention_scale(heads->dim)};
-	/* More keys than one task takes: one task after the other, the softmax's state between them. */
+	/* If there are more keys than one task takes, tasks follow each other and pass on the softmax's
+	 * state. */
 	struct smalti_tile *state =
 	    task_end(keys, 0) < keys->blocks ? smalti_tile_new(task_group, 1, state_bytes(&a)) : NULL;
 	for (int64_t first = 0, end; first < keys->blocks; first = end) {

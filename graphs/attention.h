@@ -9,18 +9,18 @@ struct smalti_heads {
 	enum smalti_dtype dtype; /* of q, kv and the result */
 };
 
-/* Of scores: dim^-1/2. */
+/* Returns dim^-1/2, the scores' factor. */
 float smalti_attention_scale(int64_t head_dim);
 
-/* What queries attend to: blocks of keys and values, tiles [rows[i], 2·heads·dim], in this order. */
+/* The keys and values for queries: blocks that are tiles [rows[i], 2·heads·dim], in this order. */
 struct smalti_key_bands {
 	int64_t blocks;
 	struct smalti_tile **kv;
 	int64_t *rows;
-	const int *rank; /* a task takes blocks of one rank only; NULL: of any */
+	const int *rank; /* a task takes blocks of one rank only; NULL: of any rank */
 };
 
-/* A new tile [queries, heads·dim]: one block of queries against all keys; scores scaled. */
+/* Returns a new tile [queries, heads·dim]: one block of queries attends to all keys, scores scaled. */
 struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const struct smalti_heads *heads,
 				  int64_t queries, struct smalti_tile *q,
 				  const struct smalti_key_bands *keys);

@@ -6,12 +6,12 @@
 
 enum { MOST_PASSES = 3, LATENT_PIXELS = 8 };
 
-/* Says what is counted, and in which places. */
+/* What is counted, and for which places. */
 struct question {
 	const struct smalti_denoising *denoising;
 	struct smalti_strategy strategy; /* owns nothing */
 	struct smalti_tokens tokens;
-	int64_t passes; /* the last is like all that would follow */
+	int64_t passes; /* the last is like all later ones */
 	bool devices;
 	int places;
 };
@@ -23,7 +23,7 @@ struct counting {
 	struct smalti_task_group *task_group;
 	struct smalti_inventory inventory;
 	struct smalti_checkpoint *checkpoint;
-	struct smalti_denoiser *denoiser; /* a sketch of it */
+	struct smalti_denoiser *denoiser; /* with few layers */
 	struct smalti_grid x;
 	struct smalti_cross_cache *caches[SMALTI_DENOISER_MAX_BRANCHES];
 	struct smalti_conditions *conditions;
@@ -112,7 +112,7 @@ static void add(struct smalti_load *load, double factor, const struct smalti_loa
 		to[i] += factor * from[i];
 }
 
-/* Returns what was counted so far; a band stands for as many tasks as have its rows. */
+/* Returns the load that was counted so far; a band stands for as many tasks as its rows need. */
 static struct smalti_load load_of(const struct smalti_counted *counted, double tasks)
 {
 	struct smalti_load load = {.flops = counted->flops,
@@ -126,7 +126,7 @@ static struct smalti_load load_of(const struct smalti_counted *counted, double t
 	return load;
 }
 
-/* Returns the tokens of a band: those of a task, but no more than two bands for each part. */
+/* Returns the tokens of a band: those of a task, or more, so that a part has two bands at most. */
 static int64_t band_of(const struct smalti_denoising *d, const struct smalti_strategy *strategy)
 {
 	enum { BANDS = 2 };
@@ -134,8 +134,7 @@ static int64_t band_of(const struct smalti_denoising *d, const struct smalti_str
 	return smalti_max(d->band_tokens, (d->tokens - 1) / (BANDS * parts) + 1);
 }
 
-/* Returns the load that was counted at a place so far; of a strategy that places nothing, that of all tasks.
- */
+/* Returns the load that was counted at a place so far; for a strategy that places nothing, of all tasks. */
 static struct smalti_load load_at(const struct counting *c, int place)
 {
 	const struct smalti_counting *counting = c->session->counting;
@@ -145,7 +144,7 @@ static struct smalti_load load_at(const struct counting *c, int place)
 	return load_of(c->of->strategy.count > 0 ? &counting->at[place] : &counting->all, (double)tasks);
 }
 
-/* Returns what the last pass adds to a load, but of what stays at a place all of it. */
+/* Returns what the last pass adds to a load, but all bytes that stay at a place. */
 static struct smalti_load last_pass(struct smalti_load load, struct smalti_load before)
 {
 	before.weights = before.activations = before.buffers = 0;
@@ -180,8 +179,8 @@ static int count(const struct question *of, int64_t layers, struct smalti_load *
 	return status;
 }
 
-/* Counts two layers and three, and takes the others to be like the third: as they are where no stages cut
- * them. */
+/* Counts two layers and three layers, and takes each further layer to be like the third. That is exact if no
+ * stages cut the layers. */
 static int count_few(const struct question *of, struct smalti_load *loads, struct smalti_error *error)
 {
 	enum { FEW = 2 };

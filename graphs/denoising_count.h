@@ -4,9 +4,10 @@
 #include "graphs/denoiser.h"
 #include "rt/moves.h"
 
-/* What a denoising takes of a machine: its graph is inserted into a session that counts (rt/counting.h). */
+/* Counts what a denoising needs of a machine: its graph is inserted into a session that counts
+ * (rt/counting.h). */
 
-/* A denoising that is to be spread. */
+/* A denoising that will be spread over places. */
 struct smalti_denoising {
 	const struct smalti_denoiser *denoiser;
 	int64_t tokens, columns, band_tokens; /* of the image, of a row of it, of a task at most */
@@ -14,19 +15,19 @@ struct smalti_denoising {
 	int branches;
 };
 
-/* Holds what one place bears of it. */
+/* The share of one place. */
 struct smalti_load {
-	double moves[SMALTI_MOVES]; /* bytes that come to it in the last pass */
+	double moves[SMALTI_MOVES]; /* bytes that the place receives in the last pass */
 	double flops;               /* of a pass */
-	double attention;           /* those of them that attend to other places' keys */
-	double blocks;              /* that a pass goes through there, of all branches */
-	double operations;          /* of a pass: tasks, where none are joined */
-	double weights;             /* bytes, in the form that the place has */
-	double activations;         /* bytes of what it has made, where it holds most */
-	double buffers;             /* bytes of what it has then of others */
+	double attention;           /* the part of them that attends to other places' keys */
+	double blocks;              /* that a pass computes there, of all branches */
+	double operations;          /* of a pass: the tasks, if none are fused */
+	double weights;             /* bytes, in the form that the place uses */
+	double activations;         /* bytes of its own results, when it holds most */
+	double buffers;             /* bytes of other places' results, at that time */
 };
 
-/* Counts the load of each of the `places`, which are main memory and devices, or ranks; of a strategy that
- * places nothing all is the first one's. -1 with an error. */
+/* Counts the load of each of the `places`, which are main memory and devices, or ranks. If a strategy places
+ * nothing, each gets the load of all tasks. -1 with an error. */
 int smalti_denoising_loads(const struct smalti_denoising *denoising, const struct smalti_strategy *strategy,
 			   bool devices, int places, struct smalti_load *loads, struct smalti_error *error);

@@ -41,7 +41,7 @@ static struct smalti_noised_latents noised(const struct smalti_denoiser *denoise
 	return latents;
 }
 
-/* What the denoiser makes of the latents, as planes. */
+/* Returns the denoiser's output for the latents, as planes. */
 static struct smalti_tile *forward(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 				   const struct smalti_denoising_error *e, const struct smalti_tokens *tokens,
 				   struct smalti_tile *xt)

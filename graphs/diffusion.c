@@ -21,7 +21,7 @@ struct run {
 	struct smalti_tile *generator;
 	struct layout *layout; /* of each kind of pass */
 	int layouts;
-	const struct layout *now;      /* that x and history are in */
+	const struct layout *now;      /* the layout of x and history */
 	struct smalti_grid x, history; /* history has no tiles when the sampler keeps none */
 };
 
@@ -35,7 +35,7 @@ static const struct smalti_partition *bands_of(const struct run *r)
 	return &r->now->tokens.partition;
 }
 
-/* Of `arrays` of the latents' size, which a token has together. */
+/* Returns the form of `arrays` arrays of latents, which lie together in each token. */
 static struct smalti_latent_form form_of(const struct run *r, const struct layout *layout, int64_t arrays)
 {
 	return (struct smalti_latent_form){
@@ -56,7 +56,7 @@ static void skip_draws(const struct run *r, int64_t count)
 		smalti_tile_release(draw_one(r));
 }
 
-/* This image's part of a draw for all images of the seed. */
+/* Draws the noise of all images, and returns this one's. */
 static struct smalti_tile *draw_noise(const struct run *r)
 {
 	skip_draws(r, r->d->image);
@@ -72,7 +72,7 @@ static void seed_generator(struct run *r)
 	r->generator = smalti_tile_upload(r->task_group, 1, sizeof(generator), &generator);
 }
 
-/* The first latents as tokens, in bands. */
+/* Makes the first latents, as tokens in bands. */
 static void begin(struct run *r)
 {
 	const bool given = r->d->latents != NULL;
@@ -96,7 +96,7 @@ static void begin_history(struct run *r)
 			      .bytes = smalti_partition_rows(bands_of(r), b) * arrays * r->token_bytes);
 }
 
-/* x of every band one step further; v holds the outputs of the branches. */
+/* Moves x one step on in every band; v holds the outputs of the branches. */
 static void advance(const struct run *r, const struct smalti_sampler_step *step, const struct smalti_grid *v)
 {
 	const bool guided = r->d->cache_count == 2;
@@ -134,7 +134,7 @@ static struct smalti_conditions *conditions_of(const struct run *r, const struct
 	return conditions;
 }
 
-/* The same tokens in another layout. */
+/* Moves tokens to another layout. */
 static void lay_out(const struct run *r, const struct layout *layout, int64_t arrays,
 		    struct smalti_grid *tokens)
 {
@@ -146,7 +146,7 @@ static void lay_out(const struct run *r, const struct layout *layout, int64_t ar
 	smalti_tile_release(planes);
 }
 
-/* What stays between passes comes to where this one has it. */
+/* Moves what stays between passes to the layout of this pass. */
 static void settle(struct run *r, const struct layout *layout)
 {
 	if (layout == r->now)
@@ -157,7 +157,7 @@ static void settle(struct run *r, const struct layout *layout)
 	r->now = layout;
 }
 
-/* The outputs of the branches for x. */
+/* Computes the outputs of the branches for x. */
 static void forward(const struct run *r, int64_t pass, struct smalti_grid *v)
 {
 	r->denoiser->functions->forward(r->denoiser, r->task_group, r->now->conditions, pass,
@@ -206,7 +206,7 @@ static int cut_layouts(struct run *r, struct smalti_error *error)
 	r->now = r->layout = smalti_calloc(steps, sizeof(*r->layout), error);
 	if (!r->layout)
 		return -1;
-	for (int64_t pass = 0; pass < steps; pass++) /* each kind when it first comes */
+	for (int64_t pass = 0; pass < steps; pass++) /* each kind of pass when it first occurs */
 		if (smalti_strategy_kind(r->d->strategy, pass) == r->layouts &&
 		    cut_layout(r, pass, &r->layout[r->layouts++], error) < 0)
 			return -1;

@@ -12,17 +12,17 @@ struct smalti_diffusion {
 	int64_t band_tokens; /* tokens in a band */
 	const struct smalti_strategy *strategy;
 	uint64_t seed;
-	int64_t image, images; /* every draw from the seed's stream is one of `images`, of which this one's is
-				  number `image` (docs/reference.md 8.1) */
+	int64_t image, images; /* draws from the seed's stream are for all `images`; this one has part `image`
+				  of each (docs/reference.md 8.1) */
 	enum smalti_dtype noise_dtype;
-	const float
-	    *latents; /* NULL: noise; else planes [in_channels, height, width], in the model's scale */
+	const float *latents; /* NULL: noise; else the first latents: planes [in_channels, height, width], in
+				 the model's scale */
 	float guidance;
-	/* one or two: without guidance the prompt's alone; else {negative, prompt} */
+	/* one without guidance: the prompt's; else two: {negative, prompt} */
 	struct smalti_cross_cache *caches[2];
 	int cache_count;
 };
 
-/* The final latents f32 planes [in_channels, height, width]; the caller releases the tile. */
+/* Returns the final latents as f32 planes [in_channels, height, width]; the caller releases the tile. */
 struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 				   const struct smalti_diffusion *diffusion);

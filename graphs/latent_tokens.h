@@ -5,8 +5,8 @@
 
 struct patchify_arguments;
 
-/* Latents, or a prediction of them: as planes f32 [channels, height, width], and as tokens in bands, each a
- * square of them as the model orders that. */
+/* Latents, or a prediction: planes f32 [channels, height, width], or tokens in bands. A token is a square of
+ * latents in the model's order. */
 struct smalti_latent_form {
 	const struct smalti_tokens *tokens; /* the bands */
 	int64_t height, width, patch;
@@ -14,16 +14,16 @@ struct smalti_latent_form {
 	bool channels_last; /* in a token */
 };
 
-/* Of a band: what the kernels between the two go by. */
+/* Returns a band's arguments for the kernels between planes and tokens. */
 struct patchify_arguments smalti_latent_band(const struct smalti_latent_form *form, int64_t band,
 					     double scale);
 
-/* Planes times scale as tokens. */
+/* Returns the planes times scale as tokens. */
 struct smalti_grid smalti_latents_cut(struct smalti_task_group *task_group,
 				      const struct smalti_latent_form *form, struct smalti_tile *planes,
 				      double scale);
 
-/* The bands as planes again, in a new tile. */
+/* Joins the bands to planes, in a new tile. */
 struct smalti_tile *smalti_latents_join(struct smalti_task_group *task_group,
 					const struct smalti_latent_form *form,
 					const struct smalti_grid *tokens);

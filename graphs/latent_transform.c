@@ -19,8 +19,8 @@ static struct smalti_tile *upload(struct smalti_task_group *task_group,
 	return tile;
 }
 
-/* A scale and a shift per channel is what GroupNorm ends with, so it computes them: with a mean of 0 and a
- * variance of 1. */
+/* Makes a GroupNorm with mean 0 and variance 1: its last operation is a scale and a shift for each
+ * channel. */
 struct smalti_latent_transform smalti_latent_transform_new(struct smalti_task_group *task_group,
 							   const struct smalti_vae_config *config)
 {

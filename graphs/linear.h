@@ -7,18 +7,18 @@
 /* Linear layers on a tile of `rows` tokens. x is in dtype `x_dtype`; see kernels/matmul.h for the epilogues.
  */
 
-/* A new tile [rows, out] of dtype `result` = epilogue(x·Wᵀ + b). */
+/* Returns a new tile [rows, out] of dtype `result` = epilogue(x·Wᵀ + b). */
 struct smalti_tile *smalti_linear(struct smalti_task_group *task_group, const struct smalti_linear *linear,
 				  int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
 				  enum smalti_epilogue epilogue, enum smalti_dtype result);
-/* The same into a tile y that is there. */
+/* Inserts this product with an existing tile y. */
 void smalti_linear_into(struct smalti_task_group *task_group, const struct smalti_linear *linear,
 			int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
 			enum smalti_epilogue epilogue, enum smalti_dtype result, struct smalti_tile *y);
-/* y [rows, out], f32, += x·Wᵀ + b. */
+/* Inserts y += x·Wᵀ + b, of y f32 [rows, out]. */
 void smalti_linear_add(struct smalti_task_group *task_group, const struct smalti_linear *linear, int64_t rows,
 		       enum smalti_dtype x_dtype, struct smalti_tile *x, struct smalti_tile *y);
-/* y += gate ⊙ (x·Wᵀ + b); the gate is row `gate_row` of the f32 tile `gates` [*, out]. */
+/* Inserts y += gate ⊙ (x·Wᵀ + b); the gate is row `gate_row` of the f32 tile `gates` [*, out]. */
 void smalti_linear_gate_add(struct smalti_task_group *task_group, const struct smalti_linear *linear,
 			    int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
 			    struct smalti_tile *gates, int64_t gate_row, struct smalti_tile *y);

@@ -4,22 +4,22 @@
 #include "codelets/codelets.h"
 #include "samplers/diffusion_loss.h"
 
-/* Latents with noise, at a timestep, and what a model that was to tell the noise from them has said: for
- * training, evaluation and scores. All are planes f32 [channels, height, width]. */
+/* Latents with noise at a timestep, and the loss of a model that predicts the noise: for training, evaluation
+ * and scores. All are planes f32 [channels, height, width]. */
 struct smalti_noised_latents {
 	struct smalti_tile *x0, *noise, *xt;
 	int64_t count, t;
 };
 
-/* From the posterior's means, and with `draws` its deviations behind them. */
+/* Makes them from the posterior's means and, with `draws`, the deviations behind them. */
 struct smalti_noised_latents smalti_noised_latents_insert(struct smalti_task_group *task_group,
 							  struct smalti_tile *moments,
 							  const struct training_sample_arguments *arguments);
 void smalti_noised_latents_release(const struct smalti_noised_latents *latents);
 
-/* The loss of an output, whose variance has channels of its own if there are twice as many: *parts is filled
- * in when the task group has ended. `count` and `t` of the arguments are those of the latents. `gradient`:
- * NULL, or a tile that receives it. */
+/* Inserts the loss of an output, whose second half of channels, if any, is the variance. *parts is filled in
+ * when the task group has ended. `count` and `t` are those of the latents. `gradient`: NULL, or a tile that
+ * receives it. */
 void smalti_denoising_loss_insert(struct smalti_task_group *task_group,
 				  const struct smalti_noised_latents *latents, struct smalti_tile *output,
 				  struct smalti_tile *gradient,

@@ -27,11 +27,11 @@ static struct smalti_parameter describe(const struct smalti_tensor_view *tensor,
 	return parameter;
 }
 
-/* The tensors that are cut, and by what: their results are a shard's, or their inputs are. */
+/* The tensors that are cut. A shard has some rows (outputs) or columns (inputs). */
 static const struct cut {
 	const char *layer, *tensor;
 	bool heads;                         /* else columns of the MLP */
-	enum { ROWS, COLUMNS, FIRST } what; /* FIRST: the first shard has all, which is added once */
+	enum { ROWS, COLUMNS, FIRST } what; /* FIRST: the first shard has all of it, which is added once */
 } cuts[] = {
     {".to_q.", "weight", true, ROWS},           {".to_q.", "bias", true, ROWS},
     {".to_k.", "weight", true, ROWS},           {".to_k.", "bias", true, ROWS},
@@ -41,7 +41,7 @@ static const struct cut {
     {".ff.net.2.", "weight", false, COLUMNS},   {".ff.net.2.", "bias", false, FIRST},
 };
 
-/* NULL: the tensor stays whole. */
+/* Returns NULL for a tensor that stays whole. */
 static const struct cut *cut_of(const char *name)
 {
 	for (size_t i = 0; i < COUNT_OF(cuts); i++) {
@@ -52,7 +52,7 @@ static const struct cut *cut_of(const char *name)
 	return NULL;
 }
 
-/* Where a shard begins in `whole` rows or columns. */
+/* Returns where a shard begins in `whole` rows or columns. */
 static int64_t shard_begin(const struct smalti_transformer_config *config,
 			   const struct smalti_strategy *strategy, const struct cut *cut, int64_t whole,
 			   int shard)
@@ -61,7 +61,7 @@ static int64_t shard_begin(const struct smalti_transformer_config *config,
 	return unit * smalti_strategy_begin(strategy, SMALTI_AXIS_SHARD, whole / unit, shard);
 }
 
-/* A shard's part of a tensor: of count 0 where it has nothing of it. */
+/* Returns a shard's part of a tensor, with count 0 if the shard has nothing of it. */
 static struct smalti_parameter part_of(const struct smalti_parameter *tensor, const struct cut *cut,
 				       const struct smalti_transformer_config *config,
 				       const struct smalti_strategy *strategy, int shard)

@@ -8,11 +8,11 @@
 
 enum { SMALTI_PARAMETER_RANK = 4 };
 
-/* What of a tensor is a shard's: along one dimension, some of its rows or columns. */
+/* The part of a tensor that a shard has: some of its rows or columns along one dimension. */
 struct smalti_parameter_cut {
-	bool is_part; /* false: the tensor is whole, and no shard's */
+	bool is_part; /* false: the tensor is whole and belongs to no shard */
 	int shard, dimension;
-	int64_t first, whole; /* where it begins, and the tensor's extent */
+	int64_t first, whole; /* where the part begins, and */
 };
 
 /* A tensor of the transformer that is trained, or a shard's part of one. */
@@ -20,12 +20,12 @@ struct smalti_parameter {
 	const char *name;
 	int rank;
 	int64_t shape[SMALTI_PARAMETER_RANK], count;
-	int64_t tensor; /* its place among the tensors */
+	int64_t tensor; /* its index among the tensors */
 	struct smalti_parameter_cut cut;
 	struct smalti_tile *value; /* f32 [count], as the file has it */
 };
 
-/* All that the configuration has, in bytewise order of their names; a tensor's parts follow each other. */
+/* All parameters of a configuration, in bytewise order of their names; a tensor's parts follow each other. */
 struct smalti_parameters {
 	int64_t count;
 	int shards;
@@ -33,35 +33,36 @@ struct smalti_parameters {
 	struct smalti_parameter *list;
 };
 
-/* Values that nothing has written yet: the caller does, or smalti_parameters_read(). Where the strategy has
- * shards, the weights of attention by heads and of MLPs by columns are cut into their parts. The tiles belong
- * to the task group. NULL with an error; a task group that breaks leaves tiles NULL. */
+/* Makes the parameters; the caller or smalti_parameters_read() writes their values. If the strategy has
+ * shards, the weights of attention by heads and of MLPs by columns are cut. The tiles belong to the task
+ * group. NULL with an error; a task group that breaks leaves tiles NULL. */
 struct smalti_parameters *smalti_parameters_new(struct smalti_task_group *task_group,
 						const struct smalti_transformer_config *config,
 						const struct smalti_strategy *strategy,
 						struct smalti_error *error);
-/* Inserts the task that takes a parameter's value out of the whole tensor's, f32. */
+/* Inserts the task that takes a parameter's value from the whole tensor, f32. */
 void smalti_parameter_take(const struct smalti_parameter *parameter, struct smalti_task_group *task_group,
 			   struct smalti_tile *whole);
-/* The tensor that a parameter is of, without a value. */
+/* Returns the whole tensor of a parameter, without a value. */
 struct smalti_parameter smalti_parameter_whole(const struct smalti_parameter *parameter);
 /* How a parameter lies in its tensor: `rows` pieces of `columns` values, `in` apart, from `first` on. */
 struct smalti_parameter_layout {
 	int64_t rows, in, first, columns;
 };
 struct smalti_parameter_layout smalti_parameter_layout(const struct smalti_parameter *parameter);
-/* Inserts the tasks that widen the checkpoint's tensors to f32. It stays open until they have ended. */
+/* Inserts the tasks that widen the checkpoint's tensors to f32. The checkpoint stays open until they have
+ * ended. */
 int smalti_parameters_read(const struct smalti_parameters *parameters, struct smalti_task_group *task_group,
 			   const struct smalti_transformer_config *config,
 			   const struct smalti_checkpoint *checkpoint, struct smalti_error *error);
-/* After the last task that reads them was inserted; each value goes when its last reader has ended. NULL is
- * allowed. */
+/* Frees them after the last task that reads them was inserted; each value lives until its last reader has
+ * ended. NULL is allowed. */
 void smalti_parameters_free(struct smalti_parameters *parameters);
 
-/* The place of a tensor, or of its first part, in the list; -1: there is none of that name. */
+/* Returns the index of a tensor, or of its first part, in the list; -1: no tensor has that name. */
 int64_t smalti_parameters_find(const struct smalti_parameters *parameters, const char *name);
-/* That of a shard's part, or of the tensor where it is whole; -1: the shard has nothing of it. */
+/* Returns the index of a shard's part, or of the tensor if it is whole; -1: the shard has nothing of it. */
 int64_t smalti_parameters_find_part(const struct smalti_parameters *parameters, const char *name, int shard);
-/* A new tile of a parameter's shape, such as its gradient. */
+/* Returns a new tile of a parameter's size, such as for its gradient. */
 struct smalti_tile *smalti_parameter_tile(const struct smalti_parameter *parameter,
 					  struct smalti_task_group *task_group);

@@ -32,7 +32,7 @@ static int load_vae(const void *config, const struct smalti_checkpoint *checkpoi
 	return status;
 }
 
-/* Runs the loader over a checkpoint that has whatever is asked for. */
+/* Runs the loader over a checkpoint that has every tensor. */
 int smalti_component_tensors(struct smalti_inventory *inventory, enum smalti_component component,
 			     const void *config, enum smalti_dtype dtype, struct smalti_error *error)
 {

@@ -5,8 +5,7 @@
 #include "graphs/weights.h"
 
 /* A model that makes hidden states of token ids, as the pipeline sees it: a table of functions, and the
- * extents that others go by. A model of another architecture has this as its first member and a table of its
- * own. */
+ * extents that callers need. Another architecture has this as its model's first member, and its own table. */
 struct smalti_text_encoder;
 
 /* The tokens of a text. The last ones may be padding: no token attends to it, itself included. */
@@ -19,19 +18,20 @@ struct smalti_token_ids {
 struct smalti_text_encoder_functions {
 	void (*free)(struct smalti_text_encoder *encoder);
 
-	/* The most that encoding `tokens` tokens together holds, besides weights. */
+	/* Returns the most bytes that encoding `tokens` tokens together holds, besides weights. */
 	int64_t (*working_bytes)(const struct smalti_text_encoder *encoder, int64_t tokens);
-	/* Bytes of the mapped file that an encoding holds at most: all, or some layers when streamed. */
+	/* Returns the most bytes of the mapped file that an encoding holds: all, or those of some layers when
+	 * streamed. */
 	int64_t (*mapped_bytes)(const struct smalti_text_encoder *encoder);
-	/* From here on an encoding gives the memory of a layer's weights back behind their last use, and
-	 * reads the next layer ahead: for a file that does not fit under the memory limit. */
+	/* Makes encodings give back the memory of a layer's weights behind their last use, and read the next
+	 * layer ahead: for a file that exceeds the memory limit. */
 	void (*stream)(struct smalti_text_encoder *encoder);
 
-	/* hidden[i] receives the hidden states f32 [count, width] of texts[i]'s tokens. Without padding that
-	 * is exact under the reference's mask. Texts that are encoded together share every reading of the
-	 * weights; each gets the same bits as alone. The layers' shards are spread over the strategy's places
-	 * by their shares, each with its part of the weights; what is not cut is computed at the first of
-	 * them. The caller releases the tiles, which no place owns. */
+	/* Inserts the encoding. hidden[i] receives the hidden states f32 [count, width] of texts[i]'s tokens.
+	 * Without padding they equal the reference's under its mask. Texts that are encoded together share
+	 * every reading of the weights; each gets the same bits as alone. The layers' shards are spread over
+	 * the strategy's places by their shares, each with its part of the weights; the rest is computed at
+	 * the first place. The caller releases the tiles, which no place owns. */
 	void (*encode)(struct smalti_text_encoder *encoder, struct smalti_task_group *task_group,
 		       const struct smalti_token_ids *texts, int64_t count,
 		       const struct smalti_strategy *strategy, struct smalti_tile **hidden);
@@ -42,11 +42,11 @@ struct smalti_text_encoder {
 	struct smalti_weights *weights;
 	int64_t width, vocabulary;
 	double token_flops;   /* the arithmetic of all matrices for a token */
-	int64_t band_tokens;  /* that a task takes, at most, but for those of one text */
-	int64_t task_weights; /* bytes of weights that a device's task reads, at most */
+	int64_t band_tokens;  /* most tokens of a task, unless a single text has more */
+	int64_t task_weights; /* most bytes of weights that a device's task reads */
 };
 
-/* NULL is allowed. */
+/* Accepts NULL. */
 static inline void smalti_text_encoder_free(struct smalti_text_encoder *encoder)
 {
 	if (encoder)

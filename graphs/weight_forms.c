@@ -42,7 +42,7 @@ static int pack_matrix(const struct smalti_weight_source *source, struct smalti_
 				  error);
 }
 
-/* [out, in, 3, 3] to [out, 3, 3, in], both in `compute`. */
+/* Turns [out, in, 3, 3] into [out, 3, 3, in], both in `compute`. */
 static void channels_last(const struct smalti_weight_source *source, const char *from, char *to)
 {
 	const int64_t size = smalti_dtype_bytes(source->compute);
@@ -72,7 +72,7 @@ static void make_vector(const struct smalti_weight_source *source, enum smalti_d
 		convert_parts(source, source->compute, memory + smalti_bias_rounded(all_elements(source)));
 }
 
-/* What is packed is not read in the file's form again, so its pages need not stay in this process. */
+/* Drops the pages of packed tensors from this process: their form in the file is not read again. */
 static void drop_pages(const struct smalti_weight_source *source)
 {
 	for (int i = 0; i < source->parts; i++)
@@ -98,7 +98,7 @@ static int form(const struct smalti_weight_source *source, enum smalti_device_ki
 	return 0;
 }
 
-/* Of some columns: from a copy that has no others. */
+/* Makes the form of some columns, from a copy that has only these. */
 static int form_columns(const struct smalti_weight_source *source, enum smalti_device_kind device,
 			void *memory, int64_t bytes, struct smalti_error *error)
 {

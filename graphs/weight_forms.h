@@ -6,7 +6,7 @@
 
 enum { SMALTI_WEIGHT_PARTS = 3 };
 
-/* What is made of tensors in a file, for kernels:
+/* The forms that kernels read, made of tensors in a file:
  *
  *   vector     the parts end to end, as f32; a bias, whose products have another `compute` than f32, has a
  *              second part on devices (kernels/bias_form.h)
@@ -22,11 +22,11 @@ struct smalti_weight_source {
 	enum smalti_dtype compute;
 	int64_t in, out; /* of a matrix or kernel */
 	int stride;      /* of a kernel */
-	int64_t row;     /* of a slice of columns: elements from a row to the next one in the file; else 0 */
+	int64_t row;     /* of a slice of columns: elements from one row to the next in the file; else 0 */
 	int parts;
 	struct smalti_tensor_view part[SMALTI_WEIGHT_PARTS];
 };
 
-/* The forms of a source, which outlives them; -1 with an error when it has none. */
+/* Describes the forms of a source, which outlives them; -1 with an error when it has none. */
 int smalti_weight_forms(const struct smalti_weight_source *source, struct smalti_tile_forms *forms,
 			struct smalti_error *error);

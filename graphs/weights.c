@@ -12,12 +12,12 @@ struct smalti_weight {
 	struct smalti_weights *weights;
 	struct smalti_weight_source source;
 	struct smalti_tile_forms forms;
-	bool raw;                 /* left as the file has it */
-	bool fixed;               /* never to be */
-	bool slice;               /* of another */
-	void *host;               /* owned memory that part[0] lies in, when it is not the file's */
-	struct smalti_tile *tile; /* of the forms … */
-	struct smalti_tile *part[SMALTI_WEIGHT_PARTS]; /* … or of the parts */
+	bool raw;                                      /* stays as the file has it */
+	bool fixed;                                    /* never becomes raw */
+	bool slice;                                    /* part of another weight */
+	void *host;                                    /* owned memory of part[0], if it is not in the file */
+	struct smalti_tile *tile;                      /* of the forms, */
+	struct smalti_tile *part[SMALTI_WEIGHT_PARTS]; /* or of the parts */
 	struct smalti_weight *next;
 };
 
@@ -105,7 +105,7 @@ int64_t smalti_weights_device_bytes(const struct smalti_weights *weights)
 	return sum(weights, smalti_weight_device_bytes);
 }
 
-/* Of the form that CPUs compute with. */
+/* Returns the bytes of the form that CPUs compute with. */
 static int64_t made_bytes(const struct smalti_weight *weight)
 {
 	return weight->raw ? 0 : weight->forms.bytes[SMALTI_DEVICE_CPU];
@@ -162,7 +162,7 @@ static void add_part(struct smalti_weight *weight, int rank, const int64_t *shap
 		source->parts++;
 }
 
-/* Nothing is to be added: the weight's forms are known, unless something failed. */
+/* Makes the forms of a complete weight; NULL after a failure. */
 static struct smalti_weight *whole(struct smalti_weight *weight)
 {
 	struct smalti_weights *weights = weight->weights;
@@ -173,7 +173,7 @@ static struct smalti_weight *whole(struct smalti_weight *weight)
 	return weight;
 }
 
-/* Does the same with a weight for products in a dtype. */
+/* Makes the forms for products in a dtype. */
 static struct smalti_weight *whole_for(struct smalti_weight *weight, enum smalti_dtype compute)
 {
 	weight->source.compute = compute;
@@ -219,7 +219,7 @@ struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64
 	return whole(weight);
 }
 
-/* Too many parts for one task, and small: put together here. */
+/* Stacks here: too many parts for one task, and small. */
 struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64_t count, int64_t rows,
 					   int64_t columns, const char *name)
 {
@@ -278,7 +278,7 @@ struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64
 	return linear;
 }
 
-/* One tensor of any shape as a matrix. */
+/* Adds one tensor of any shape as a matrix. */
 static struct smalti_linear reshaped(struct smalti_weights *weights, const int64_t *shape, int rank,
 				     enum smalti_dtype compute, const char *prefix)
 {
@@ -334,7 +334,7 @@ struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64
 				      .channels = channels};
 }
 
-/* Parts of `of`: rows first … of each, with columns first_in …, of rows that have `row` columns. */
+/* Makes a slice of each part of `of`, whose rows have `row` columns. */
 static struct smalti_weight *slice_of(const struct smalti_weight *of, const struct smalti_slice *slice,
 				      int64_t row)
 {
@@ -396,8 +396,8 @@ struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index)
 	return weight->part[index];
 }
 
-/* A weight that is large is made by a task of its own, so that those that need it need not wait for each
- * other. It is the CPUs' form that is made: where they multiply nothing, but by exception, it is not. */
+/* Makes a large weight's form by its own task, so that readers need not wait for each other. It is the CPUs'
+ * form, so it is left out where devices do everything. */
 static void prepare(struct smalti_weight *weight, struct smalti_tile *after)
 {
 	struct smalti_task_group *task_group = weight->weights->task_group;

@@ -5,11 +5,11 @@
 #include "checkpoint/checkpoint.h"
 #include "rt/tile.h"
 
-/* The weights of one component. They lie in the mapped checkpoint, in its dtype; the form that kernels
- * want (f32 vectors, matrices packed for this CPU) is made by a task in front of the first reader, once.
+/* The weights of one component. They lie in the mapped checkpoint, in its dtype. A task in front of the first
+ * reader makes the form that kernels want (f32 vectors, matrices packed for this CPU), once.
  *
- * Errors are sticky: after the first one every call gives NULL (or empty) and they keep the
- * cause, so that a loader reads like the list of tensors. */
+ * Errors are sticky: after the first one every call returns NULL (or an empty struct), and the weights keep
+ * the cause. So a loader reads like the list of tensors. */
 struct smalti_weights;
 struct smalti_weight;
 
@@ -33,56 +33,56 @@ struct smalti_affine {
 	int64_t channels;
 };
 
-/* Tasks that make packed forms belong to `task_group`, the model's; `compute` is the dtype of matrix products
- * unless a call says otherwise. The checkpoint outlives them.
- * `task_group` NULL: for who asks for names and sizes alone (graphs/tensors.h). */
+/* Makes the weights, with packed forms by tasks of `task_group`, the model's; `compute` is the dtype of
+ * matrix products unless a call says otherwise. The checkpoint outlives them. Without `task_group` only names
+ * and sizes are known (graphs/tensors.h). */
 struct smalti_weights *smalti_weights_new(struct smalti_task_group *task_group,
 					  const struct smalti_checkpoint *checkpoint,
 					  enum smalti_dtype compute, struct smalti_error *error);
 int smalti_weights_status(const struct smalti_weights *weights, struct smalti_error *error);
-/* Whether made forms live only as long as smalti_weight_done() says, to be made again at the next use; else,
- * and at first, they live as long as the weights do. */
+/* Sets whether made forms live only until smalti_weight_done() and are made again at the next use. Otherwise,
+ * and at first, they live as long as the weights. */
 void smalti_weights_set_transient(struct smalti_weights *weights, bool transient);
 bool smalti_weights_is_transient(const struct smalti_weights *weights);
-/* Bytes of all packed forms together, made or not; none when they are transient. */
+/* Returns the bytes of all packed forms together, made or not; 0 when they are transient. */
 int64_t smalti_weights_bytes(const struct smalti_weights *weights);
-/* Bytes of the tensors in the file. */
+/* Returns the bytes of the tensors in the file. */
 int64_t smalti_weights_file_bytes(const struct smalti_weights *weights);
 /* Returns the bytes that all of them, or one, take on a device. @{ */
 int64_t smalti_weights_device_bytes(const struct smalti_weights *weights);
 int64_t smalti_weight_device_bytes(const struct smalti_weight *weight);
 /* @} */
-/* Before the first use of a weight: the matrices of smalti_weights_linear() are not packed but multiplied
- * with as the file has them, which is slower and takes no memory. Results differ by rounding. */
+/* Leaves the matrices of smalti_weights_linear() unpacked, before the first use of a weight. Products read
+ * the file's form, which is slower and takes no memory. Results differ by rounding. */
 void smalti_weights_leave_raw(struct smalti_weights *weights);
-/* Waits for the model's task group, then releases the tiles; after the last task that reads them was
+/* Waits for the model's task group, then releases the tiles, after the last task that reads them was
  * inserted. NULL is allowed. */
 void smalti_weights_free(struct smalti_weights *weights);
 
-/* `prefix`.weight as f32 [count]. */
+/* Adds a tensor as f32 [count]. */
 struct smalti_weight *smalti_weights_vector(struct smalti_weights *weights, int64_t count, const char *name,
 					    ...) __attribute__((format(printf, 3, 4)));
-/* A table [rows, columns] left in the file's dtype, which *dtype receives. */
+/* Adds a table [rows, columns] that stays in the file's dtype, which *dtype receives. */
 struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					   enum smalti_dtype *dtype, const char *name);
-/* Rows first … first + rows − 1 of such a table. */
+/* Adds rows first … first + rows − 1 of such a table. */
 struct smalti_weight *smalti_weights_table_rows(const struct smalti_weight *table, int64_t first,
 						int64_t rows, int64_t columns);
-/* A table as f32. */
+/* Adds a table as f32. */
 struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					  const char *name);
-/* Several tables of [rows, columns] on top of each other, as f32: `name` holds one %d. */
+/* Adds several tables of [rows, columns] on top of each other, as f32: `name` holds one %d. */
 struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64_t count, int64_t rows,
 					   int64_t columns, const char *name);
 
-/* Up to 3 matrices [out, in] stacked along out: prefix + part + ".weight" (and ".bias"). */
+/* Adds up to 3 matrices [out, in] stacked along out: prefix + part + ".weight" (and ".bias"). */
 struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64_t in, int64_t out, bool bias,
 					   const char *prefix, const char *const parts[3]);
-/* A 1×1 convolution [out, in, 1, 1], which is a matrix. */
+/* Adds a 1×1 convolution [out, in, 1, 1], which is a matrix. */
 struct smalti_linear smalti_weights_linear_1x1(struct smalti_weights *weights, int64_t in, int64_t out,
 					       const char *prefix);
-/* A tensor of any shape as the matrix [shape[0], product of the others], always in f32: for what is small and
- * decides much. */
+/* Adds a tensor of any shape as the matrix [shape[0], product of the others], always in f32: for small
+ * tensors with a large influence. */
 struct smalti_linear smalti_weights_exact_linear(struct smalti_weights *weights, const int64_t *shape,
 						 int rank, const char *prefix);
 struct smalti_kernel smalti_weights_conv(struct smalti_weights *weights, int64_t in, int64_t out, int stride,
@@ -90,28 +90,29 @@ struct smalti_kernel smalti_weights_conv(struct smalti_weights *weights, int64_t
 struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64_t channels,
 					   const char *prefix);
 
-/* Rows first_out … of each part of a linear layer, `out` of each, and its columns first_in …; the result has
- * its own forms, and a bias if `bias` and the layer has one. Not of what is left raw. */
+/* Slices a linear layer: `out` rows of each part from first_out on, `in` columns from first_in on. The result
+ * has its own forms, and a bias if `bias` and the layer has one. The layer is not raw. */
 struct smalti_slice {
 	int64_t first_out, out, first_in, in;
 };
 struct smalti_linear smalti_weights_slice(const struct smalti_linear *of, const struct smalti_slice *slice,
 					  bool bias);
 
-/* The tile, made now if it is not there yet. NULL for NULL, and when the model's task group has failed. */
+/* Returns the tile, and makes it if needed. NULL for NULL, and when the model's task group has failed. */
 struct smalti_tile *smalti_weight_tile(struct smalti_weight *weight);
-/* The same; a transient convolution's is not made, and takes no memory, before `after` has been written. */
+/* Returns the tile. That of a transient convolution is not made, and takes no memory, before `after` has been
+ * written. */
 struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struct smalti_tile *after);
-/* The last task that reads it for now has been inserted. NULL is allowed. */
+/* Says that the last task that reads it for now has been inserted. NULL is allowed. */
 void smalti_weight_done(struct smalti_weight *weight);
 
-/* Of a matrix that is left raw: part `index` (below 3) of those stacked, NULL past the last. */
+/* Describes a matrix that is left raw. Part `index` (below 3) is one of those stacked; NULL past the last. */
 bool smalti_weight_is_raw(const struct smalti_weight *weight);
 struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index);
 const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *weight, int index);
 
-/* Tasks about the memory of a table: to begin reading it when `after` has been written, and to give it back
- * behind all readers so far. */
+/* Inserts tasks about the memory of a table: to begin reading it when `after` has been written, and to give
+ * it back behind all readers so far. */
 void smalti_weight_read_ahead(struct smalti_task_group *task_group, struct smalti_weight *weight,
 			      struct smalti_tile *after);
 void smalti_weight_drop(struct smalti_task_group *task_group, struct smalti_weight *weight);

@@ -9,7 +9,7 @@ int64_t smalti_dit_rows(const struct smalti_dit_forward *f, int64_t band)
 	return smalti_partition_rows(&f->tokens->partition, band);
 }
 
-/* Where a shard of a band is. */
+/* Returns the place of a shard of a band. */
 static int place_of(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band,
 		    int shard)
 {
@@ -27,7 +27,7 @@ void smalti_dit_go_home(const struct smalti_dit_forward *f, struct smalti_dit_po
 	go_to(f, at, band, f->tokens->band[band].shard);
 }
 
-/* The weights are cut, too: what a shard computes with them is computed at its place, else at home. */
+/* Returns how many shards have their own weights and compute with them; with 1, the band's home does. */
 static int weight_shards(const struct smalti_dit_forward *f)
 {
 	return f->strategy->tensor ? f->shards->count : 1;
@@ -44,7 +44,7 @@ static const struct smalti_dit_block *weights_of(const struct smalti_dit_forward
 	return weight_shards(f) > 1 ? &f->shards->shard[shard].blocks[block] : &f->dit->blocks[block];
 }
 
-/* The shards add to a band one behind the other, so that it comes home with the last. */
+/* Returns the shard number i that adds to a band. The band's own is the last, where the sum is needed. */
 static int turn(const struct smalti_dit_forward *f, int64_t band, int i, int shards)
 {
 	return weight_shards(f) > 1 ? (f->tokens->band[band].shard + 1 + i) % shards : i;
@@ -60,12 +60,13 @@ bool smalti_dit_together(const struct smalti_dit_forward *f)
 	return f->pass < f->strategy->warmup || f->strategy->patches == 1;
 }
 
-/* A patch goes through all layers of a stage before the next one; its own tasks run as they are ready. Keys
- * that other places wait for, as a strategy says, are made as soon as they can be. */
+/* Sets the priority of what follows. A patch goes through all layers of a stage before the next one; its own
+ * tasks run as they are ready. Keys that other places wait for, by the strategy, are made as early as
+ * possible. */
 void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t band, int64_t block,
 			    enum smalti_dit_phase phase)
 {
-	enum { AHEAD = 2 * PHASES }; /* of earlier blocks, which the other branch is in */
+	enum { AHEAD = 2 * PHASES }; /* earlier blocks, which the other branch is in */
 	const int64_t ahead = phase == KEYS && f->strategy->count > 1 ? AHEAD : 0;
 	const int64_t path = smalti_dit_together(f)
 				 ? (f->dit->config.layers - 1 - block) * PHASES + (int64_t)phase + 1 + ahead
@@ -73,7 +74,7 @@ void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t band, in
 	smalti_task_group_path(f->task_group, f->behind + path);
 }
 
-/* Returns the operations of so many tokens' way through a block. */
+/* Returns the flops of so many tokens in a block. */
 static double block_flops(const struct smalti_dit_forward *f, int64_t tokens)
 {
 	const struct smalti_partition *partition = &f->tokens->partition;
@@ -175,7 +176,8 @@ static bool is_warm(const struct smalti_dit_forward *f)
 	return f->pass >= f->strategy->warmup;
 }
 
-/* Those of a branch's block that the previous pass has left, or this one's of patches before. */
+/* Returns the keys and values of a branch's block from the previous pass, or from earlier patches of this
+ * one. */
 static struct smalti_tile **kept_of(const struct smalti_dit_forward *f, struct smalti_dit_position at)
 {
 	const int64_t count = f->tokens->partition.bands * f->shards->count;
@@ -184,9 +186,8 @@ static struct smalti_tile **kept_of(const struct smalti_dit_forward *f, struct s
 		   : NULL;
 }
 
-/* The keys of band `other` that `band` reads: this pass's, if they are there and it is not to read older
- * ones.
- */
+/* Returns the keys of band `other` that `band` reads: this pass's, if they are made and the strategy does not
+ * ask for older ones. */
 static struct smalti_tile *keys_for(const struct smalti_dit_forward *f, struct smalti_dit_position at,
 				    int64_t band, int64_t other, int shard,
 				    const struct smalti_dit_projections *p)
@@ -198,7 +199,7 @@ static struct smalti_tile *keys_for(const struct smalti_dit_forward *f, struct s
 	return kept && (older || !p->kv[i]) ? kept[i] : p->kv[i];
 }
 
-/* The first band of its rank and patch is where a ring begins. */
+/* Returns the band where a ring begins: the first one of the band's rank and patch. */
 static int64_t ring_begin(const struct smalti_dit_forward *f, int64_t band)
 {
 	if (f->strategy->exchange != SMALTI_EXCHANGE_RING)
@@ -253,7 +254,7 @@ void smalti_dit_self_attention(const struct smalti_dit_forward *f, struct smalti
 	}
 }
 
-/* Whether a task of this pass or the next one reads what this one has made. */
+/* Tells whether a later task of this pass or of the next one reads this pass's keys and values. */
 static bool is_kept(const struct smalti_dit_forward *f)
 {
 	const bool next = f->pass + 1 < f->conditions->steps && f->pass + 1 >= f->strategy->warmup;
@@ -315,7 +316,7 @@ void smalti_dit_cross_attention(const struct smalti_dit_forward *f, struct smalt
 			      .dim = f->dit->config.width);
 		return;
 	}
-	for (int i = 0; i < shards; i++) { /* all of x as it is before the first is added */
+	for (int i = 0; i < shards; i++) { /* all shards read x before the first one adds to it */
 		const int shard = turn(f, band, i, shards);
 		if (shards > 1 && f->shards->shard[shard].heads == 0)
 			continue;

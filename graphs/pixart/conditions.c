@@ -4,7 +4,7 @@
 #include "graphs/pixart/shards.h"
 #include "kernels/conditioning.h"
 
-/* linear_2(SiLU(linear_1(sinusoid(values)))): [rows, width of the embedder]. */
+/* Returns linear_2(SiLU(linear_1(sinusoid(values)))): [rows, width of the embedder]. */
 static struct smalti_tile *embed(struct smalti_task_group *task_group,
 				 const struct smalti_dit_embedder *embedder, const float *values,
 				 int64_t rows)
@@ -23,7 +23,7 @@ static struct smalti_tile *embed(struct smalti_task_group *task_group,
 	return y;
 }
 
-/* e += [r(height) ‖ r(width) ‖ a(height / width)], pixels (3.3). */
+/* Inserts e += [r(height) ‖ r(width) ‖ a(height / width)], in pixels (3.3). */
 static void add_micro_conditions(const struct smalti_dit *dit, struct smalti_task_group *task_group,
 				 float height, float width, int64_t steps, struct smalti_tile *e)
 {
@@ -40,7 +40,7 @@ static void add_micro_conditions(const struct smalti_dit *dit, struct smalti_tas
 	smalti_tile_release(row);
 }
 
-/* g = linear(SiLU(e)): six rows per step. */
+/* Returns g = linear(SiLU(e)): six rows for each step. */
 static struct smalti_tile *adaln_of(const struct smalti_dit *dit, struct smalti_task_group *task_group,
 				    int64_t steps, struct smalti_tile *e)
 {
@@ -65,7 +65,7 @@ static struct smalti_tile *position_table(const struct smalti_dit *dit, struct s
 	return table;
 }
 
-/* The image's; or a slice's of each rank, as if it were an image. */
+/* Makes the image's position table, or one for each rank's slice as its own image. */
 static void make_positions(const struct smalti_dit *dit, struct smalti_task_group *task_group,
 			   struct smalti_conditions *conditions)
 {
@@ -102,7 +102,7 @@ static int64_t caption_count(const struct smalti_conditions *conditions)
 	return SMALTI_DENOISER_MAX_BRANCHES * conditions->layers * conditions->shards->count;
 }
 
-/* Room for what the strategy asks for. */
+/* Allocates what the strategy needs. */
 static int make_room(struct smalti_dit *dit, struct smalti_task_group *task_group,
 		     struct smalti_conditions *conditions, struct smalti_error *error)
 {

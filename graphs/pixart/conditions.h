@@ -20,16 +20,16 @@ void smalti_dit_streams_release(struct smalti_dit_streams *pass);
 
 struct smalti_conditions {
 	const struct smalti_tokens *tokens;
-	const struct smalti_dit_shards *shards; /* that their strategy cuts the model into */
+	const struct smalti_dit_shards *shards; /* into which their strategy cuts the model */
 	int64_t steps, layers;
 	struct smalti_tile *timestep; /* e, f32 [steps, width] (3.3) */
 	struct smalti_tile *adaln;    /* g, f32 [steps·6, width] */
 	int tables;
-	struct smalti_position_table *positions; /* one of the image, or one of each rank */
+	struct smalti_position_table *positions; /* one of the image, or one for each rank */
 	/* Keys and values that a later pass reads, and shards of the captions', of each branch and block;
 	 * NULL where the strategy has none. */
 	struct smalti_tile **kept, **captions;
-	/* Tiles of the last pass. The next one takes them where one device repeats its commands, which hold
+	/* Tiles of the last pass. The next one reuses them if one device repeats its commands, which hold
 	 * addresses. */
 	struct smalti_dit_streams pass;
 };
@@ -42,6 +42,6 @@ struct smalti_conditions *smalti_dit_conditions(struct smalti_denoiser *denoiser
 						int64_t vae_factor);
 void smalti_dit_release_conditions(struct smalti_conditions *conditions);
 
-/* The table that a band's positions are in. */
+/* Returns the table of a band's positions. */
 const struct smalti_position_table *smalti_dit_positions(const struct smalti_conditions *conditions,
 							 int64_t band);

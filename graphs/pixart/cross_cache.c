@@ -9,7 +9,7 @@ int64_t smalti_dit_cross_cache_bytes(const struct smalti_denoiser *denoiser, int
 	return tokens * (2 * dit->config.layers + 3) * row;
 }
 
-/* Takes a single token's key and value; the query does not matter. */
+/* Makes a single token's row; the query does not matter. */
 static struct smalti_tile *constant_row(const struct smalti_dit *dit, struct smalti_task_group *task_group,
 					int64_t i, struct smalti_tile *kv)
 {

@@ -5,8 +5,8 @@
 
 struct smalti_cross_cache {
 	int64_t tokens, layers;
-	/* One per block: keys and values; of a prompt of one token the row [1, width] that its
-	 * cross-attention adds to every token, as a single key has all the weight whatever is asked. */
+	/* For each block its keys and values; for a prompt of one token the row [1, width] that its
+	 * cross-attention adds to every token, as a single key has all the weight. */
 	struct smalti_tile *block[];
 };
 
@@ -17,7 +17,8 @@ struct smalti_cross_cache *smalti_dit_cross_cache(struct smalti_denoiser *denois
 						  struct smalti_tile *text, int64_t tokens);
 void smalti_dit_release_cross_cache(struct smalti_cross_cache *cache);
 
-/* The heads of a shard in a block's keys and values: taken at the first call and kept for all passes. */
+/* Returns a shard's heads of a block's keys and values. They are taken at the first call and kept for all
+ * passes. */
 struct smalti_tile *smalti_dit_caption_shard(const struct smalti_dit_forward *f,
 					     struct smalti_dit_position at,
 					     const struct smalti_cross_cache *cache, int shard);

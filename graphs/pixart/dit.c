@@ -8,8 +8,8 @@ static int64_t working_bytes(const struct smalti_denoiser *denoiser, int64_t tok
 {
 	const struct smalti_dit *dit = (const struct smalti_dit *)denoiser;
 	const int64_t row = dit->config.width * (int64_t)sizeof(float);
-	/* each branch: x, q and kv of all bands; each band in work: h, attention's state and result, the MLP
-	 */
+	/* each branch: x, q and kv of all bands; each band that is computed: h, attention's state and result,
+	 * the MLP */
 	const int64_t band = tokens < band_tokens ? tokens : band_tokens;
 	const int64_t kept = smalti_strategy_keeps(strategy) ? 2 * dit->config.layers : 0;
 	return branches * tokens * (4 + kept) * row + 2 * branches * band * 8 * row;

@@ -4,7 +4,7 @@
 #include "checkpoint/config.h"
 #include "graphs/denoiser.h"
 
-/* The diffusion transformer (docs/reference.md 1.3, 1.4, 3). */
+/* Makes the diffusion transformer (docs/reference.md 1.3, 1.4, 3). */
 struct smalti_denoiser *smalti_dit_new(struct smalti_task_group *task_group,
 				       const struct smalti_transformer_config *config,
 				       const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,

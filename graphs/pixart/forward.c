@@ -5,12 +5,12 @@
 #include "rt/devices_alone.h"
 #include "rt/task.h"
 
-/* Neighbouring bands. */
+/* A range of neighbouring bands. */
 struct range {
 	int64_t begin, end;
 };
 
-/* At its home in the first block. */
+/* Embeds a band, at its home in the first block. */
 static void embed_band(const struct smalti_dit_forward *f, int branch, int64_t band, float input_scale,
 		       const struct smalti_grid *x, const struct smalti_grid *z)
 {
@@ -48,12 +48,12 @@ static void modulate(const struct smalti_dit_forward *f, struct smalti_weight *t
 	smalti_tile_moves_as(*y, SMALTI_MOVE_MODULATION);
 }
 
-/* LN-modulated x through the output projection (3.7), at its home in the last block. */
+/* Returns the output projection of LN-modulated x (3.7), at its home in the last block. */
 static struct smalti_grid project_out(const struct smalti_dit_forward *f, int branch,
 				      struct smalti_tile *final, const struct smalti_grid *x)
 {
 	const struct smalti_linear *out = &f->dit->out;
-	const double epsilon = 1e-6; /* fixed, whatever norm_eps says */
+	const double epsilon = 1e-6; /* fixed, independent of norm_eps */
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_grid v = {x->partition, NULL};
 	v.tile = smalti_calloc(x->partition->bands, sizeof(*v.tile), &error);
@@ -81,7 +81,7 @@ static bool goes_on(const struct smalti_dit_forward *f)
 	return !smalti_task_group_broken(f->task_group);
 }
 
-/* Self-attention of the first block. */
+/* Inserts the self-attention of the first block. */
 static void attend_first(const struct smalti_dit_forward *f, int branch, struct range range,
 			 const struct smalti_grid *z)
 {
@@ -110,11 +110,11 @@ static void copy_bands(const struct smalti_dit_forward *f, struct range range, c
 	}
 }
 
-/* One branch through a block; the first one's self-attention is behind it. */
+/* Inserts a block of one branch. The first block's self-attention is inserted before. */
 static void run_block(const struct smalti_dit_forward *f, struct smalti_dit_position at, struct range range,
 		      struct smalti_cross_cache *cache, const struct smalti_grid *z)
 {
-	const bool single = f->tokens->partition.bands == 1; /* nothing waits for other bands */
+	const bool single = f->tokens->partition.bands == 1; /* no task waits for other bands */
 	struct smalti_dit_projections p;
 	if (!smalti_dit_projections_new(f, &p))
 		return;
@@ -136,8 +136,8 @@ static void run_block(const struct smalti_dit_forward *f, struct smalti_dit_posi
 		smalti_dit_end_task(f);
 }
 
-/* Branches that share their parts of the machine are one before the first cross-attention: only there do the
- * prompts differ. */
+/* Returns how many branches are computed before the first cross-attention. Branches at the same parts share
+ * it, as only prompts differ. */
 static int branches_at_first(const struct smalti_dit_forward *f, int count)
 {
 	return f->strategy->parts[SMALTI_AXIS_BRANCH] > 1 ? count : 1;
@@ -159,7 +159,7 @@ static void run_blocks(const struct smalti_dit_forward *f, struct range range, c
 	smalti_task_group_at(f->task_group, -1, -1);
 }
 
-/* Behind the warm-up, patches go through the stages of layers one behind the other; else all together. */
+/* Runs patches through the stages of layers one behind the other; in the warm-up, together. */
 static void run_patches(const struct smalti_dit_forward *f, const struct smalti_grid *z,
 			struct smalti_cross_cache *const *caches, int count)
 {
@@ -174,7 +174,7 @@ static void run_patches(const struct smalti_dit_forward *f, const struct smalti_
 	}
 }
 
-/* Room to list the keys of one attention in. */
+/* Allocates the lists of the keys of one attention. */
 static bool make_room(struct smalti_dit_forward *f)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -195,7 +195,7 @@ static void free_room(const struct smalti_dit_forward *f)
 	free(f->ranks);
 }
 
-/* Puts into tiles what depends on the step by its arguments: commands that are repeated have others. */
+/* Writes the step's values into tiles, because repeated commands keep their first arguments. */
 static void begin(struct smalti_dit_forward *f, float input_scale, const struct smalti_grid *x, int count,
 		  struct smalti_dit_streams *pass)
 {

@@ -3,14 +3,14 @@
 
 enum { MLP_RATIO = 4 };
 
-/* All columns of rows that a shard makes. */
+/* Returns a shard's rows of a layer. */
 static struct smalti_linear rows_of(const struct smalti_linear *linear, int64_t first, int64_t count)
 {
 	const struct smalti_slice slice = {first, count, 0, linear->in};
 	return smalti_weights_slice(linear, &slice, true);
 }
 
-/* The columns that go with what a shard has; the first one's adds the bias. */
+/* Returns the columns for a shard's inputs; the first shard adds the bias. */
 static struct smalti_linear columns_of(const struct smalti_linear *linear, int64_t first, int64_t count)
 {
 	const struct smalti_slice slice = {0, linear->out, first, count};

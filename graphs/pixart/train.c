@@ -46,7 +46,7 @@ static struct smalti_dit_pass *new_pass(struct smalti_dit_train *train, struct s
 	return NULL;
 }
 
-/* What others insert runs where and when it may. */
+/* Removes place and turn from tasks inserted later. */
 static void leave(const struct smalti_dit_pass *pass)
 {
 	smalti_task_group_place(pass->task_group, SMALTI_ANYWHERE);
@@ -94,7 +94,7 @@ static void begin_gradients(struct smalti_dit_pass *pass, struct smalti_tile *co
 	}
 }
 
-/* y += x, or where there is none, x becomes it. */
+/* Inserts y += x. If y is NULL, x becomes y. */
 static void add_or_take(const struct smalti_dit_pass *pass, int64_t count, struct smalti_tile **x,
 			struct smalti_tile **y)
 {
@@ -106,7 +106,7 @@ static void add_or_take(const struct smalti_dit_pass *pass, int64_t count, struc
 	}
 }
 
-/* The parts' gradients of e, g and c, in their order, into the first one's. */
+/* Adds the parts' gradients of e, g and c, in their order, to the first part's. */
 static void add_parts(struct smalti_dit_pass *pass)
 {
 	const int64_t width = pass->train->config.width;

@@ -3,7 +3,7 @@
 #include "graphs/pixart/block.h"
 #include "graphs/pixart/train_pass.h"
 
-/* What the bands of a part add to, one after the other. */
+/* The tiles to which the bands of a part add, one after the other. */
 struct part_gradients {
 	struct smalti_tile *table;             /* [6, width] */
 	struct smalti_tile *cross_k, *cross_v; /* of the caption */
@@ -30,7 +30,7 @@ static struct smalti_tile *kept_tile(const struct backward *b, enum smalti_band_
 	return *smalti_train_kept(b->pass, b->kept, which, band, shard);
 }
 
-/* Where tasks run. */
+/* Returns the gradients where tasks run. */
 static struct part_gradients *here(const struct backward *b)
 {
 	return &b->part[b->pass->here - b->pass->part];
@@ -54,7 +54,7 @@ static struct smalti_train_rows normalize(const struct backward *b, int64_t band
 				       shift_row, b->pass->train->config.norm_eps);
 }
 
-/* A new tile: the gradient of what was gated and added to the stream. */
+/* Returns a new tile: the gradient of what was gated and added to the stream. */
 static struct smalti_tile *gate_backward(const struct backward *b, int64_t band, struct smalti_tile *added,
 					 int64_t gate_row)
 {
@@ -67,7 +67,7 @@ static struct smalti_tile *gate_backward(const struct backward *b, int64_t band,
 	return g;
 }
 
-/* gz += the gradient through LN and its modulation. */
+/* Adds the gradient through LN and its modulation to gz. */
 static void norm_backward(const struct backward *b, int64_t band, struct smalti_tile *z,
 			  struct smalti_tile *gu, int64_t shift_row)
 {
@@ -105,8 +105,7 @@ static void mlp_backward(const struct backward *b, int64_t band)
 	smalti_tile_release(gu);
 }
 
-/* Through the output projection: a new tile, the gradient of the heads'
- * results. */
+/* Inserts the output projection's backward. Returns a new tile, the gradient of the heads' results. */
 static struct smalti_tile *out_backward(const struct backward *b,
 					const struct smalti_train_attention *attention, int64_t band,
 					struct smalti_tile *gy, struct smalti_tile *attended)
@@ -120,7 +119,7 @@ static struct smalti_tile *out_backward(const struct backward *b,
 	return g;
 }
 
-/* Of a band's queries and one block of keys. */
+/* Inserts attention's backward for a band's queries and one block of keys. */
 static void attend_backward(const struct backward *b, const struct smalti_train_attention *attention,
 			    const struct attention_backward_buffers *buffers, int64_t queries, int64_t keys,
 			    bool add_queries, bool add_keys)
@@ -137,7 +136,7 @@ static void attend_backward(const struct backward *b, const struct smalti_train_
 	smalti_insert_attention_backward(b->pass->task_group, buffers, &a);
 }
 
-/* Through a shard's attention to the caption: a new tile, the gradient of its queries. */
+/* Returns a new tile, the gradient of a shard's queries of the caption. */
 static struct smalti_tile *cross_shard_backward(const struct backward *b, int64_t band, int shard)
 {
 	struct smalti_dit_pass *pass = b->pass;
@@ -171,7 +170,7 @@ static void cross_backward(const struct backward *b, int64_t band)
 {
 	struct smalti_dit_pass *pass = b->pass;
 	struct smalti_tile *gq[SMALTI_MOST_SHARDS] = {NULL};
-	for (int i = 0; i < pass->shards; i++) { /* all of gz as it is before the first is added */
+	for (int i = 0; i < pass->shards; i++) { /* all shards read gz before the first one adds to it */
 		const int shard = smalti_train_turn(pass, band, i);
 		if (weights_of(b, shard)->heads > 0)
 			gq[shard] = cross_shard_backward(b, band, shard);
@@ -187,8 +186,7 @@ static void cross_backward(const struct backward *b, int64_t band)
 	}
 }
 
-/* From a part's gradients of keys and values to the caption's; `first`: no
- * block has added to that yet. */
+/* Turns a part's gradients of keys and values into the caption's. `first`: no block has added to that yet. */
 static void caption_backward(const struct backward *b, int part, bool first)
 {
 	struct smalti_dit_pass *pass = b->pass;
@@ -209,8 +207,8 @@ static void caption_backward(const struct backward *b, int part, bool first)
 	smalti_fuse_end(pass->task_group);
 }
 
-/* A band's queries of a shard against all keys, whose gradients its part adds to band by
- * band. */
+/* Inserts the backward of a band's queries of a shard against all keys, to whose gradients the part adds band
+ * by band. */
 static void self_shard_backward(const struct backward *b, int64_t band, int shard, struct smalti_tile *ga)
 {
 	struct smalti_dit_pass *pass = b->pass;
@@ -249,8 +247,8 @@ static void self_backward(const struct backward *b, int64_t band)
 	smalti_tile_release(ga);
 }
 
-/* At the band's rank: the sum of what the ranks have of a shard's gradient, its own
- * first, then the next one's. */
+/* Returns the sum of the ranks' gradients of a shard, at the band's rank: its own first, then the next
+ * one's. */
 static struct smalti_tile *come_home(const struct backward *b, int64_t band, int shard, bool values)
 {
 	const struct smalti_dit_pass *pass = b->pass;
@@ -268,7 +266,7 @@ static struct smalti_tile *come_home(const struct backward *b, int64_t band, int
 	return sum;
 }
 
-/* What a shard's gradients of queries, keys and values give of their input's. */
+/* Adds the gradient of the input from a shard's gradients of queries, keys and values. */
 static void project_shard_backward(const struct backward *b, int64_t band, int shard,
 				   struct smalti_train_rows u, bool add, struct smalti_tile *gu)
 {
@@ -284,7 +282,7 @@ static void project_shard_backward(const struct backward *b, int64_t band, int s
 	}
 }
 
-/* From the gradients of a band's queries, keys and values to the stream's. */
+/* Turns the gradients of a band's queries, keys and values into the stream's. */
 static void project_backward(const struct backward *b, int64_t band)
 {
 	struct smalti_dit_pass *pass = b->pass;
@@ -338,7 +336,7 @@ static void begin_part(const struct backward *b, int part)
 	g->v = smalti_train_grid(pass, width);
 }
 
-/* The gradients of the block's table and of g. */
+/* Adds the part's gradients of the block's table and of g. */
 static void end_part(const struct backward *b, int part, bool first)
 {
 	struct smalti_dit_pass *pass = b->pass;

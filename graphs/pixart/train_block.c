@@ -17,7 +17,7 @@ struct smalti_train_rows smalti_train_normalized(const struct smalti_dit_pass *p
 	return (struct smalti_train_rows){y, rows, dtype};
 }
 
-/* A new tile x + gate ⊙ y; gate_row −1: x + y. */
+/* Inserts sum = x + gate ⊙ y; with gate_row −1 sum = x + y. */
 static void add_gated(const struct smalti_dit_pass *pass, const struct smalti_block_kept *kept, int64_t band,
 		      struct smalti_tile *x, struct smalti_tile *y, int64_t gate_row, struct smalti_tile *sum)
 {
@@ -29,13 +29,12 @@ static void add_gated(const struct smalti_dit_pass *pass, const struct smalti_bl
 		      .gate_row = gate_row < 0 ? 0 : gate_row);
 }
 
-/* What a band's queries attend to: blocks of keys and values in their order. */
+/* The keys and values that a band's queries attend to, in blocks in their order. */
 struct keys {
 	int64_t blocks, stride; /* stride: from a block's tiles to the next one's */
 	struct smalti_tile *const *k, *const *v;
 	const struct smalti_partition *rows; /* NULL: one block of `count` */
-	int64_t count, first;                /* first: the block that is the first one; the others
-						follow in a ring */
+	int64_t count, first; /* first: the block that is read first; the others follow in a ring */
 };
 
 static void attend(const struct smalti_dit_pass *pass, const struct smalti_train_attention *attention,
@@ -82,7 +81,7 @@ static struct smalti_train_rows normalize(const struct forward *f, int64_t band,
 				       f->pass->train->config.norm_eps);
 }
 
-/* Queries, keys and values of a band's self-attention. */
+/* Makes the queries, keys and values of a band's self-attention. */
 static void project(const struct forward *f, int64_t band, struct smalti_tile *z)
 {
 	const struct smalti_train_rows u = normalize(f, band, z, SHIFT_ATTENTION);
@@ -98,7 +97,7 @@ static void project(const struct forward *f, int64_t band, struct smalti_tile *z
 	smalti_tile_release(u.tile);
 }
 
-/* x + y, with y's gate, at the band's home: a new tile. */
+/* Returns a new tile x + y, with y's gate, at the band's home. */
 static struct smalti_tile *add_at_home(const struct forward *f, int64_t band, struct smalti_tile *x,
 				       struct smalti_tile *y, int64_t gate_row)
 {
@@ -179,7 +178,7 @@ static void mlp(const struct forward *f, int64_t band, struct smalti_tile **next
 		*next = add_at_home(f, band, z, y, GATE_MLP);
 }
 
-/* Room for the lists of tiles. */
+/* Allocates the lists of tiles. */
 static bool make_room(const struct smalti_dit_pass *pass, struct smalti_block_kept *kept)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -192,7 +191,7 @@ static bool make_room(const struct smalti_dit_pass *pass, struct smalti_block_ke
 	return false;
 }
 
-/* Each part computes what all bands that it works on need. */
+/* Computes at a part what all its bands need. */
 static void prepare_part(const struct forward *f, int part)
 {
 	struct smalti_dit_pass *pass = f->pass;

@@ -13,7 +13,7 @@ struct smalti_tile *smalti_train_modulation(const struct smalti_dit_pass *pass, 
 	return y;
 }
 
-/* An embedder's [rows, its width]. */
+/* Returns an embedder's output [rows, its width]. */
 static struct smalti_tile *embed(const struct smalti_dit_pass *pass, const struct smalti_train_mlp *embedder,
 				 const float *values, int64_t rows, struct smalti_mlp_kept *kept)
 {
@@ -38,7 +38,7 @@ static void release_kept(const struct smalti_mlp_kept *kept)
 	smalti_tile_release(kept->hidden);
 }
 
-/* e += [r(height) ‖ r(width) ‖ a(ratio)]. */
+/* Inserts e += [r(height) ‖ r(width) ‖ a(ratio)]. */
 static void add_micro_conditions(struct smalti_dit_pass *pass)
 {
 	const struct smalti_dit_train *train = pass->train;
@@ -55,7 +55,7 @@ static void add_micro_conditions(struct smalti_dit_pass *pass)
 	smalti_tile_release(row);
 }
 
-/* The thirds of e's gradient first … first + count − 1, a row each. */
+/* Returns the thirds first … first + count − 1 of e's gradient, a row each. */
 static struct smalti_tile *take_thirds(const struct smalti_dit_pass *pass, int64_t first, int64_t count)
 {
 	const int64_t width = pass->train->config.width, third = width / 3 * (int64_t)sizeof(float);

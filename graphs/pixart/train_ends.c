@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/pixart/train_pass.h"
 
-static const double final_epsilon = 1e-6; /* fixed, whatever norm_eps says (docs/reference.md 3.7) */
+static const double final_epsilon = 1e-6; /* fixed, independent of norm_eps (docs/reference.md 3.7) */
 
 static struct patchify_arguments patches_of(const struct smalti_dit_pass *pass, int64_t channels,
 					    int64_t band, bool channels_last)
@@ -130,8 +130,7 @@ struct smalti_tile *smalti_train_project(struct smalti_dit_pass *pass)
 	return out;
 }
 
-/* A band's gradient behind the last block, and what it adds to the last layer's
- * modulation's. */
+/* Computes a band's gradient behind the last block, and adds to that of the last layer's modulation. */
 static void project_band_back(struct smalti_dit_pass *pass, int64_t band, struct smalti_tile *gout,
 			      const struct smalti_grid *gz, struct smalti_tile *gtable)
 {

@@ -16,7 +16,7 @@ int smalti_dit_train_check(const struct smalti_strategy *strategy, struct smalti
 			   "data with one of the others");
 }
 
-/* Whether a parameter depends on no token, but on the timestep or the caption. */
+/* Tells whether a parameter depends on the timestep or the caption, and on no token. */
 static bool is_condition(const char *name)
 {
 	static const char *const prefixes[] = {"adaln_single.", "caption_projection."};
@@ -41,7 +41,7 @@ struct finder {
 	struct smalti_error *error;
 };
 
-/* -1: it is missing, or the shard has nothing of it. */
+/* Returns -1 if it is missing, or the shard has nothing of it. */
 static int64_t find(const struct finder *f, const char *prefix, const char *name)
 {
 	char full[160];
@@ -90,7 +90,7 @@ static struct smalti_train_attention attention_of(const struct finder *f, int64_
 	return (struct smalti_train_attention){found[0], found[1], found[2], found[3], dtype};
 }
 
-/* f16 ends at 65504: there self-attention takes f32. */
+/* Finds a block; f16 ends at 65504, so there self-attention takes f32. */
 static void find_block(struct smalti_dit_train *train, const struct finder *f, int64_t i)
 {
 	struct smalti_train_block *block = &train->blocks[i * train->parameters->shards + f->shard];
@@ -165,7 +165,7 @@ void smalti_dit_train_free(struct smalti_dit_train *train)
 
 /* A step's rounded copies */
 
-/* What is done with each weight that products read rounded. */
+/* A function that is called for each weight that products read rounded. */
 typedef void each_rounded(void *user, const struct smalti_train_linear *linear);
 
 static void each_of_attention(const struct smalti_train_attention *attention, each_rounded *each, void *user)
@@ -215,7 +215,7 @@ static void round_weight(void *user, const struct smalti_train_linear *linear)
 		      .from = SMALTI_F32, .to = r->train->compute);
 }
 
-/* They are smaller to move, and rounded once. */
+/* Tells whether copies pay: they are smaller to move, and rounded once. */
 static bool needs_copies(const struct smalti_dit_train *train, const struct smalti_session *session)
 {
 	return smalti_session_place_count(session) > 1 ||
@@ -252,8 +252,8 @@ void smalti_dit_train_end_step(struct smalti_dit_train *train)
 	}
 }
 
-/* Each product is of a band's rows, or the caption's: its operands may be rounded. What is packed at a time
- * is as large whatever the model is. */
+/* Counts the largest product, of a band's rows or the caption's, with operands that may be rounded. Packing
+ * takes the same for all models. */
 int64_t smalti_dit_train_scratch(const struct smalti_dit_train *train, const struct smalti_dit_sample *sample)
 {
 	enum { PACKED = 1 << 20 };

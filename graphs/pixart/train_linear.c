@@ -20,7 +20,7 @@ static enum smalti_dtype weight_dtype(const struct smalti_dit_pass *pass,
 	return pass->train->rounded[linear->weight] ? pass->train->compute : SMALTI_F32;
 }
 
-enum { DENSE_ROWS = 64 }; /* below it the library takes longer than a product that streams the weights */
+enum { DENSE_ROWS = 64 }; /* with fewer rows the library is slower than a product that streams the weights */
 
 static void multiply(const struct smalti_dit_pass *pass, const struct smalti_train_linear *linear,
 		     struct smalti_train_rows x, enum smalti_dtype result, enum smalti_epilogue epilogue,

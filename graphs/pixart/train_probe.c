@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-/* A probe's values of one forward, band by band. */
+/* A probe of one forward, band by band. */
 struct prober {
 	struct smalti_dit_pass *pass;
 	struct smalti_dit_probes *probes;
@@ -26,7 +26,7 @@ static void probe(const struct prober *p, struct smalti_tile *tile, int64_t coun
 	smalti_tile_release(sum);
 }
 
-/* What a block keeps in f32, in the order in which it is computed. */
+/* The tiles that a block keeps in f32, in the order in which they are computed. */
 static const struct {
 	enum smalti_band_kept kept;
 	const char *layer;
@@ -76,7 +76,7 @@ int smalti_dit_train_probe(struct smalti_dit_train *train, struct smalti_task_gr
 			   const struct smalti_dit_sample *sample, struct smalti_dit_probes *probes,
 			   struct smalti_error *error)
 {
-	enum { AROUND = 5 }; /* those that are no band's */
+	enum { AROUND = 5 }; /* those that belong to no band */
 	const int64_t banded = 1 + (int64_t)COUNT_OF(in_block) * train->config.layers;
 	struct smalti_dit_sample kept = *sample;
 	struct smalti_tile *out = NULL;

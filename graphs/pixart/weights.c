@@ -9,7 +9,7 @@ static struct smalti_linear load_linear(struct smalti_dit *dit, int64_t in, int6
 	return smalti_weights_linear(dit->denoiser.weights, in, out, true, prefix, only);
 }
 
-/* The conditioning is small and decides about every token: always f32. */
+/* Loads conditions, always in f32: they are small and influence every token. */
 static struct smalti_linear load_exact(struct smalti_dit *dit, int64_t in, int64_t out, const char *prefix)
 {
 	return smalti_weights_exact_linear(dit->denoiser.weights, (const int64_t[]){out, in}, 2, prefix);

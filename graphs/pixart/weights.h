@@ -24,13 +24,13 @@ struct smalti_dit {
 	struct smalti_linear patch;
 	struct smalti_dit_embedder timestep, resolution, aspect_ratio; /* the last two if micro-conditions */
 	struct smalti_linear adaln;
-	struct smalti_dit_embedder caption; /* empty: captions come in the model's width */
+	struct smalti_dit_embedder caption; /* empty: captions have the model's width */
 	struct smalti_weight
 	    *block_tables; /* [layers·6, width]: shift, scale, gate of attention, then of MLP */
 	struct smalti_weight *final_table; /* [2, width]: shift, scale */
 	struct smalti_dit_block *blocks;
 	struct smalti_linear out;
-	struct smalti_dit_shards *shards; /* that strategies asked for (graphs/pixart/shards.h) */
+	struct smalti_dit_shards *shards; /* that strategies needed */
 };
 
 /* Fills all but denoiser, config, compute and shards. */

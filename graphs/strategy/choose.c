@@ -12,12 +12,12 @@ bool smalti_is_auto(const char *text)
 struct search {
 	const struct smalti_denoising *denoising;
 	const struct smalti_place_facts *facts;
-	double *shares, *best_shares;   /* of the candidates that are tried, and of the best */
-	struct smalti_cost best, least; /* what fits and takes least; what lacks least memory */
+	double *shares, *best_shares;   /* of the strategy that is tried, and of the best one */
+	struct smalti_cost best, least; /* the fastest that fits; the one that lacks */
 	char name[SMALTI_STRATEGY_NAME], least_name[SMALTI_STRATEGY_NAME];
 };
 
-/* The fastest place that is slower than `than`, or as fast and behind it; -1: none. */
+/* Returns the place after `than`, by falling rates, then by numbers; -1: none. */
 static int next_slower(const struct smalti_place_facts *facts, const double *shares, int than)
 {
 	int next = -1;
@@ -85,7 +85,7 @@ static int try_name(struct search *s, const char *name, struct smalti_error *err
 	return status;
 }
 
-/* With both kinds of shards and of ranks, where there are such. */
+/* Tries both kinds of shards and of ranks, if there are several of them. */
 static int try_parts(struct search *s, int branches, int shards, int ranks, struct smalti_error *error)
 {
 	static const char *const shard[] = {"ulysses", "tensor"}, *const rank[] = {"patch", "ring"};
@@ -99,7 +99,7 @@ static int try_parts(struct search *s, int branches, int shards, int ranks, stru
 	return 0;
 }
 
-/* All ways to make so many parts of the axes. */
+/* Tries all ways to make so many parts of the axes. */
 static int try_count(struct search *s, int count, struct smalti_error *error)
 {
 	const int most = s->denoising->branches < count ? s->denoising->branches : count;
@@ -111,7 +111,7 @@ static int try_count(struct search *s, int count, struct smalti_error *error)
 	return 0;
 }
 
-/* The fastest 1, 2, …, `count` places of those with a share. */
+/* Tries the fastest 1, 2, …, `count` places with a share; with `fixed` only all. */
 static int try_counts(struct search *s, const double *shares, int count, bool fixed,
 		      struct smalti_error *error)
 {

@@ -5,14 +5,14 @@
 
 static const double task_seconds = 15e-6;
 
-/* Parts of a branch follow each other. */
+/* Counts a branch's parts, which follow each other. */
 static int branch_parts(const struct smalti_strategy *strategy)
 {
 	const int *parts = strategy->parts;
 	return parts[SMALTI_AXIS_STAGE] * parts[SMALTI_AXIS_SHARD] * parts[SMALTI_AXIS_RANK];
 }
 
-/* Whether a place computes in a branch. */
+/* Tells whether a place computes in a branch. */
 static bool has(const struct smalti_strategy *strategy, int branch, int place)
 {
 	const int count = branch_parts(strategy);
@@ -22,7 +22,7 @@ static bool has(const struct smalti_strategy *strategy, int branch, int place)
 	return false;
 }
 
-/* The slowest link into a place, from those that have a branch with it or, with `all`, from all. */
+/* Returns the slowest link into a place: from places that share a branch with it or, with `all`, from all. */
 static struct smalti_link_fact link_into(const struct smalti_strategy *strategy,
 					 const struct smalti_place_facts *facts, int place, bool all)
 {
@@ -46,7 +46,7 @@ static double transfer_seconds(struct smalti_link_fact link, double bytes, doubl
 	return bytes > 0 ? bytes / link.bandwidth + times * link.latency : 0;
 }
 
-/* Not counting what is hidden. */
+/* Returns the seconds that are not hidden. */
 static double exposed_seconds(const struct smalti_denoising *denoising,
 			      const struct smalti_strategy *strategy, const struct smalti_place_facts *facts,
 			      int place, const struct smalti_load *load)

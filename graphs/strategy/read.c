@@ -37,7 +37,7 @@ static int fail(const char *text, struct smalti_error *error)
 	    text);
 }
 
-/* One NAME[N] of `length` characters. */
+/* Reads one NAME[N] of `length` characters. */
 static int read_axis(struct smalti_strategy *strategy, const char *text, size_t length, bool *given)
 {
 	char name[32];
@@ -89,7 +89,7 @@ static int read_axes(struct smalti_strategy *strategy, const char *text, struct 
 	}
 }
 
-/* Those with a share; without shares the devices, or the CPUs where there is none. */
+/* Takes the places with a share; without shares the devices, or the CPUs if there is no device. */
 static int take_places(struct smalti_strategy *strategy, const double *shares, int places,
 		       struct smalti_error *error)
 {
@@ -107,7 +107,7 @@ static int take_places(struct smalti_strategy *strategy, const double *shares, i
 	return 0;
 }
 
-/* What is said without a number takes all places. */
+/* Gives an axis without a number all places, and checks the numbers. */
 static int count_parts(struct smalti_strategy *strategy, const char *text, struct smalti_error *error)
 {
 	int64_t parts = 1;
@@ -133,7 +133,7 @@ static int count_parts(struct smalti_strategy *strategy, const char *text, struc
 	if (parts > MOST_PARTS)
 		return smalti_fail(error, SMALTI_EINVAL, "strategy: expected %d parts at most, found '%s'",
 				   MOST_PARTS, text);
-	if (strategy->count > parts) /* the first ones */
+	if (strategy->count > parts) /* the first places only */
 		strategy->count = (int)parts;
 	return 0;
 }
@@ -167,7 +167,7 @@ int smalti_strategy_read(struct smalti_strategy *strategy, const char *text, con
 	return -1;
 }
 
-/* Shares that hold from a step on */
+/* The characters around shares that hold from a step on. */
 
 static const char shares_end = ',', step_begin = '@';
 
@@ -185,7 +185,7 @@ static int read_cut(struct smalti_strategy *cut, const char *text, const char *s
 	return smalti_strategy_read(cut, text, share, places, error);
 }
 
-/* The next one, of A:B:...@STEP, in which '@' becomes an end. */
+/* Reads the next shares, of A:B:...@STEP, in which '@' becomes an end. */
 static int read_next(struct smalti_strategy *cut, const char *text, char *shares, int places, int64_t steps,
 		     struct smalti_error *error)
 {
@@ -221,7 +221,7 @@ static int read_cuts(struct smalti_strategy *strategy, const char *text, const c
 	return 0;
 }
 
-/* Whether shards are where they were, with the same of the heads and columns. */
+/* Tells whether shards are the same: at the same places, of the same heads and columns. */
 static bool has_shards_of(const struct smalti_strategy *a, const struct smalti_strategy *b)
 {
 	const enum smalti_axis axis = SMALTI_AXIS_SHARD;
@@ -236,7 +236,7 @@ static bool has_shards_of(const struct smalti_strategy *a, const struct smalti_s
 	return same;
 }
 
-/* Only tokens are cut again: with nothing that a pass keeps, and with the weights where they are. */
+/* Checks that only tokens are cut again: that no pass keeps anything, and that no weights move. */
 static int check_cuts(const struct smalti_strategy *strategy, const char *text, struct smalti_error *error)
 {
 	bool tokens = !strategy->next;

@@ -41,7 +41,7 @@ bool smalti_strategy_is_naive(const struct smalti_strategy *strategy)
 	return strategy->exchange >= SMALTI_EXCHANGE_NAIVE;
 }
 
-/* By the shares of a pass. */
+/* Returns the strategy with the shares of a pass. */
 static const struct smalti_strategy *cut_of_pass(const struct smalti_strategy *strategy, int64_t pass)
 {
 	while (strategy->next && strategy->next->first_pass <= pass)
@@ -66,11 +66,11 @@ int smalti_strategy_kind(const struct smalti_strategy *strategy, int64_t pass)
 {
 	int kind = strategy->exchange == SMALTI_EXCHANGE_NAIVE_ALTERNATING ? (int)(pass % 2) : 0;
 	for (; strategy->next && strategy->next->first_pass <= pass; strategy = strategy->next)
-		kind++; /* what alternates is not cut again */
+		kind++; /* an alternating strategy is not cut again */
 	return kind;
 }
 
-/* The number of a part, the ranks innermost. */
+/* Numbers a part, with the ranks innermost. */
 static int part_of(const struct smalti_strategy *strategy, const int at[SMALTI_AXES])
 {
 	int part = 0;
@@ -98,7 +98,7 @@ void smalti_strategy_shares(const struct smalti_strategy *strategy, double *shar
 	}
 }
 
-/* The shares of all parts that are below `part` on an axis. */
+/* Sums the shares of all parts below `part` on an axis. */
 static double share_below(const struct smalti_strategy *strategy, enum smalti_axis axis, int part)
 {
 	const int *parts = strategy->parts;
@@ -154,13 +154,13 @@ struct piece {
 	struct smalti_token_band of;
 };
 
-/* Whether ranks are whole columns of the image. */
+/* Tells whether ranks are whole columns of the image. */
 static bool is_of_columns(const struct smalti_tokens *tokens)
 {
 	return tokens->strategy->exchange == SMALTI_EXCHANGE_NAIVE_COLUMNS;
 }
 
-/* The first of `count` tokens that are a rank's. */
+/* Returns the first of `count` tokens that belongs to a rank. */
 static int64_t rank_begin(const struct smalti_tokens *tokens, int64_t count, int rank)
 {
 	const int64_t line = is_of_columns(tokens)                        ? tokens->rows
@@ -169,7 +169,7 @@ static int64_t rank_begin(const struct smalti_tokens *tokens, int64_t count, int
 	return line * smalti_strategy_begin(tokens->strategy, SMALTI_AXIS_RANK, count / line, rank);
 }
 
-/* Piece `number` of all, in the tokens' order. */
+/* Returns piece `number` of all, in the tokens' order. */
 static struct piece piece_at(const struct smalti_tokens *tokens, int64_t number)
 {
 	const struct smalti_strategy *strategy = tokens->strategy;
@@ -192,7 +192,7 @@ static int64_t piece_count(const struct smalti_strategy *strategy)
 	return strategy->patches * strategy->parts[SMALTI_AXIS_RANK] * strategy->parts[SMALTI_AXIS_SHARD];
 }
 
-/* As few as have no more than `most` tokens; they differ by a token at most. */
+/* Counts the fewest bands of at most `most` tokens; their sizes differ by one token at most. */
 static int64_t band_count(const struct piece *piece, int64_t most)
 {
 	return (piece->end - piece->begin + most - 1) / most;

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* The captions in their order, cut into the fewest bands that hold their tokens, as evenly as can be: each
- * goes to the band in which its middle lies. One with padding has its own. */
+/* Cuts the captions, in their order, into the fewest bands that hold their tokens, as evenly as possible:
+ * each goes where its middle lies. One with padding has its own. */
 static int cut_into_bands(struct smalti_t5_encoding *e, struct smalti_error *error)
 {
 	int64_t all = 0, begin = 0;
@@ -50,7 +50,7 @@ static int upload(const struct smalti_t5_encoding *e, struct smalti_t5_band *ban
 	return 0;
 }
 
-/* What a band takes in a layer. Shards are for workers that share a caption. */
+/* Returns a band's flops in a layer; infinity if workers share a caption, or weights are streamed. */
 static double band_flops(const struct smalti_t5_encoding *e)
 {
 	int64_t most = 0;
@@ -70,7 +70,7 @@ int smalti_t5_make_bands(struct smalti_t5_encoding *e, struct smalti_error *erro
 	return status;
 }
 
-/* The bias of every distance that a caption of these has, kept for later ones. */
+/* Makes the biases of these captions' distances, and keeps them for later ones. */
 void smalti_t5_reach(const struct smalti_t5_encoding *e)
 {
 	enum { LEAST = 128 };
@@ -90,7 +90,8 @@ void smalti_t5_reach(const struct smalti_t5_encoding *e)
 		      .buckets = c->buckets, .max_distance = c->max_distance, .reach = reach);
 }
 
-/* Over ranks the first shard's alone has it; else it stays in main memory, as few of its rows are read. */
+/* Goes to the first shard's place over ranks, which alone has the table; else to main memory, as few of its
+ * rows are read. */
 static void go_to_table(const struct smalti_t5_encoding *e)
 {
 	if (e->placed && smalti_ranks_count() == 1)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/t5/parts.h"
 
-/* The sizes of all shards of `count` things of `each` columns. */
+/* Computes the sizes of all shards of `count` things with `each` columns. */
 static void shard_columns(const struct smalti_t5 *t5, int64_t count, int64_t each, int64_t *columns)
 {
 	for (int shard = 0; shard < t5->shards; shard++)
 		columns[shard] = smalti_t5_shard_size(t5, count, shard) * each;
 }
 
-/* What a shard reads of a matrix. */
+/* Returns the part of a matrix that a shard reads. */
 static struct smalti_weight *part_of(const struct smalti_t5_encoding *e,
 				     const struct smalti_t5_matrix *matrix, int shard)
 {
@@ -21,7 +21,7 @@ static struct smalti_tile *rows_of(const struct smalti_t5_encoding *e, const str
 	return smalti_weight_tile(part_of(e, matrix, shard));
 }
 
-/* The first of the matrix's `count` things that it has. */
+/* Returns the first of the matrix's `count` things that the shard's place holds. */
 static int64_t held_from(const struct smalti_t5_encoding *e, int64_t count, int shard)
 {
 	return e->placed ? smalti_t5_shard_begin(e->t5, count, shard) : 0;
@@ -94,8 +94,8 @@ static struct smalti_tile *gated_gelu(const struct smalti_t5_encoding *e, const 
 	return y;
 }
 
-/* x += the output projection of the shards y, which are `count` things of `each` columns in the dtype
- * `compute`; releases y. */
+/* Adds the output projection of the shards y, `count` things of `each` columns in the dtype `compute`, to x;
+ * releases y. */
 static void add_projection(const struct smalti_t5_encoding *e, const struct smalti_t5_band *band,
 			   const struct smalti_t5_matrix *matrix, enum smalti_dtype compute,
 			   struct smalti_tile **y, int64_t count, int64_t each)
@@ -119,7 +119,7 @@ static void add_projection(const struct smalti_t5_encoding *e, const struct smal
 	release_shards(e, y);
 }
 
-/* x += O(attention(RMS(x))), scores unscaled and with the position bias (2.2, steps 1 to 4). */
+/* Inserts x += O(attention(RMS(x))), scores unscaled and with the position bias (2.2, steps 1 to 4). */
 static void self_attention(const struct smalti_t5_encoding *e, const struct smalti_t5_band *band,
 			   const struct smalti_t5_block *b)
 {
@@ -132,7 +132,7 @@ static void self_attention(const struct smalti_t5_encoding *e, const struct smal
 	add_projection(e, band, &b->matrix[SMALTI_T5_O], e->t5->compute, y, c->heads, c->head_dim);
 }
 
-/* x += Wo(gelu(W0·n) ⊙ (W1·n)), n = RMS(x) (2.2, step 5). */
+/* Inserts x += Wo(gelu(W0·n) ⊙ (W1·n)), n = RMS(x) (2.2, step 5). */
 static void feed_forward(const struct smalti_t5_encoding *e, const struct smalti_t5_band *band,
 			 const struct smalti_t5_block *b)
 {
@@ -144,7 +144,7 @@ static void feed_forward(const struct smalti_t5_encoding *e, const struct smalti
 	add_projection(e, band, &b->matrix[SMALTI_T5_WO], e->t5->wide, y, e->t5->config.ff_width, 1);
 }
 
-/* Begins what may be one task: of so many bands of a layer. */
+/* Begins operations that may become one task, for so many bands of a layer. */
 static void fuse(const struct smalti_t5_encoding *e, enum smalti_grain grain, const char *name, int64_t bands)
 {
 	const struct smalti_fusion fusion = {name, grain, e->flops * (double)bands, SMALTI_ANYWHERE};
@@ -170,7 +170,7 @@ static void run_layer(const struct smalti_t5_encoding *e, const struct smalti_t5
 		smalti_fuse_end(e->task_group);
 }
 
-/* Has the layer's weights read ahead or, with `drops`, given back, where they are read. */
+/* Reads the layer's weights ahead or, with `drops`, gives them back, at the places of their readers. */
 static void stream_layer(const struct smalti_t5_encoding *e, const struct smalti_t5_block *b, bool drops)
 {
 	const int parts = e->placed ? e->t5->shards : 1;
@@ -184,7 +184,7 @@ static void stream_layer(const struct smalti_t5_encoding *e, const struct smalti
 	}
 }
 
-/* Layer by layer, so that all captions share one reading of a layer's weights. */
+/* Inserts layer by layer, so that all captions share one reading of a layer's weights. */
 void smalti_t5_run_layers(const struct smalti_t5_encoding *e)
 {
 	const struct smalti_t5 *t5 = e->t5;
@@ -193,7 +193,7 @@ void smalti_t5_run_layers(const struct smalti_t5_encoding *e)
 		const struct smalti_t5_block *b = &t5->blocks[i];
 		smalti_task_group_at(e->task_group, i, -1);
 		smalti_task_group_path(e->task_group,
-				       SMALTI_LONGEST_PATH - i); /* all of an image is behind it */
+				       SMALTI_LONGEST_PATH - i); /* the whole image waits for it */
 		if (t5->streamed && i + 1 < t5->config.layers)
 			stream_layer(e, b + 1, false);
 		run_layer(e, b);

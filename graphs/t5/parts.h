@@ -5,9 +5,9 @@
 #include "graphs/t5/t5.h"
 #include "rt/task.h"
 
-/* What the files of graphs/t5 share: the encoder's weights, and an encoding that is under way. */
+/* The files of graphs/t5 share the encoder's weights, and an encoding that is under way. */
 
-/* A matrix as the file has it: [in] for each of the rows of `count` things that shards share. */
+/* A matrix as the file has it: `count` things, which shards share, of `each` rows [in]. */
 struct smalti_t5_matrix {
 	struct smalti_weight *weight;
 	struct smalti_weight *part[SMALTI_MANY]; /* of each shard, once a strategy has places */
@@ -15,7 +15,7 @@ struct smalti_t5_matrix {
 	enum smalti_dtype dtype;
 };
 
-/* Of a layer. */
+/* The matrices of a layer. */
 enum smalti_t5_matrices {
 	SMALTI_T5_Q,
 	SMALTI_T5_K,
@@ -33,10 +33,10 @@ struct smalti_t5_block {
 };
 
 struct smalti_t5 {
-	struct smalti_text_encoder encoder; /* first: it is what others know */
+	struct smalti_text_encoder encoder; /* first: callers know only this */
 	struct smalti_t5_config config;
 	enum smalti_dtype compute;
-	enum smalti_dtype wide; /* of the last product of a block: its operands may go beyond f16 */
+	enum smalti_dtype wide; /* of a block's last product, whose operands may exceed f16 */
 	int shards;
 	bool streamed;
 	bool cut;                             /* the matrices have parts */
@@ -52,7 +52,7 @@ struct smalti_t5 {
 struct smalti_t5_band {
 	int64_t first, end, tokens, pairs;
 	int64_t padding;                    /* of a single caption */
-	struct smalti_tile *ids, *starts;   /* no starts of a single caption */
+	struct smalti_tile *ids, *starts;   /* a single caption has no starts */
 	struct smalti_tile *x[SMALTI_MANY]; /* the residual stream, in shards of columns */
 };
 
@@ -65,11 +65,11 @@ struct smalti_t5_encoding {
 	struct smalti_t5_band *band;
 	double flops; /* of a band in a layer */
 	bool placed;  /* shards have places, and their own parts of the weights */
-	/* Of each shard, or SMALTI_ANYWHERE; what is not cut is computed at the first one's. */
+	/* The place of each shard, or SMALTI_ANYWHERE; what is not cut is computed at the first one's. */
 	int place[SMALTI_MANY];
 };
 
-/* Where shard `shard` of `count` things begins. */
+/* Returns where shard `shard` of `count` things begins. */
 static inline int64_t smalti_t5_shard_begin(const struct smalti_t5 *t5, int64_t count, int shard)
 {
 	return count * shard / t5->shards;
@@ -85,7 +85,7 @@ static inline void smalti_t5_go_to(const struct smalti_t5_encoding *e, int shard
 	smalti_task_group_place(e->task_group, e->place[shard]);
 }
 
-/* A tile of the tokens of a band. */
+/* Returns a new tile of a band's tokens. */
 static inline struct smalti_tile *smalti_t5_new_shard(const struct smalti_t5_encoding *e,
 						      const struct smalti_t5_band *band, int64_t columns,
 						      enum smalti_dtype dtype)
@@ -93,19 +93,18 @@ static inline struct smalti_tile *smalti_t5_new_shard(const struct smalti_t5_enc
 	return smalti_tile_new(e->task_group, band->tokens, columns * smalti_dtype_bytes(dtype));
 }
 
-/* t5_load.c; what fails is the weights'. */
+/* Loads the weights, which keep an error. */
 void smalti_t5_load(struct smalti_t5 *t5);
-/* Each shard's rows of all matrices, for good. */
+/* Makes each shard's rows of the layers' matrices, once for all encodings. */
 int smalti_t5_cut_weights(struct smalti_t5 *t5, struct smalti_error *error);
 
-/* t5_bands.c: bands of captions with their tokens, */
+/* Cuts the captions into bands, and uploads their tokens. */
 int smalti_t5_make_bands(struct smalti_t5_encoding *e, struct smalti_error *error);
-/* the biases of the positions in them, */
+/* Makes the biases of the positions in the captions. */
 void smalti_t5_reach(const struct smalti_t5_encoding *e);
-/* and the residual stream that the layers begin with. */
+/* Makes the residual stream that the layers begin with. */
 void smalti_t5_embed(const struct smalti_t5_encoding *e);
 
-/* t5_layers.c */
 void smalti_t5_run_layers(const struct smalti_t5_encoding *e);
-/* The final norm: the hidden states of each caption. Releases the bands. */
+/* Applies the final norm, which makes the hidden states of each caption. Releases the bands. */
 void smalti_t5_finish(const struct smalti_t5_encoding *e, struct smalti_tile **hidden);

@@ -3,13 +3,13 @@
 #include "rt/devices_alone.h"
 #include "rt/ranks.h"
 
-/* Of captions that are computed together, about; more by a device that does everything, since its products
- * reach their speed with more rows. */
+/* About so many tokens of captions are computed together. A device that does everything takes more, since
+ * products reach their speed with more rows. */
 enum { BAND_TOKENS = 512, ALONE_TOKENS = 4096 };
 
 /* The workers share a caption by shards of the layers' outputs: heads of the attention, columns of the rest.
- * How many there are depends on the geometry alone, so that the order of all sums does; but a device that
- * does everything shares with nobody. */
+ * How many there are depends on the geometry alone, so that the order of all sums does; a device that does
+ * everything has one shard. */
 enum { SHARD_WEIGHTS = 1 << 18 }; /* wanted at least in a shard of the feed-forward's matrix */
 
 static int count_shards(const struct smalti_t5_config *c)
@@ -19,8 +19,8 @@ static int count_shards(const struct smalti_t5_config *c)
 	return (int)smalti_max(smalti_min(wanted, most), 1);
 }
 
-/* What a device takes for a caption is its weights' way there, not arithmetic: devices have equal parts,
- * others theirs by the shares. */
+/* Gives devices equal parts, if CPUs have none: their time for a caption is the weights' transfer, not
+ * arithmetic. */
 static void level(double *shares, int places)
 {
 	if (shares[0] > 0) /* CPUs compute, too */
@@ -29,7 +29,7 @@ static void level(double *shares, int places)
 		shares[place] = shares[place] > 0;
 }
 
-/* In blocks. */
+/* Gives each place neighbouring shards. */
 static int distribute(struct smalti_t5_encoding *e, const struct smalti_strategy *strategy,
 		      struct smalti_error *error)
 {
@@ -50,7 +50,7 @@ static int distribute(struct smalti_t5_encoding *e, const struct smalti_strategy
 	return status;
 }
 
-/* An encoder of one shard is small: it stays where the policy, or over ranks the first one, has it. */
+/* Leaves an encoder of one shard, which is small, to the policy, or over ranks to the first one. */
 static int place_shards(struct smalti_t5_encoding *e, const struct smalti_strategy *strategy,
 			struct smalti_error *error)
 {
@@ -105,7 +105,8 @@ static int64_t mapped_bytes(const struct smalti_text_encoder *encoder)
 	return all / t5->config.layers * LAYERS_AT_A_TIME;
 }
 
-/* The stream and its norm, q, k, v and o, the feed-forward's hidden values; then all results. */
+/* Counts the residual stream and its norm, q, k, v and o, the feed-forward's hidden values, and all
+ * results. */
 static int64_t working_bytes(const struct smalti_text_encoder *encoder, int64_t tokens)
 {
 	const struct smalti_t5_config *c = &((const struct smalti_t5 *)encoder)->config;

@@ -2,22 +2,23 @@
 #include "graphs/vae/cost.h"
 #include "kernels/conv.h"
 
-/* Unless somebody measured. */
+/* Used if the budget has no measurement. */
 static const double seconds_per_flop = 1 / 1.5e11, seconds_per_byte = 1 / 5e8;
 
-enum { TASKS_EACH = 3 }; /* per worker, and per map on the way to the target */
+enum { TASKS_EACH = 3 }; /* for each worker, and for each map on the way to the target */
 
 int64_t smalti_vae_tasks_ahead(int workers, int maps)
 {
 	return TASKS_EACH * (workers + (int64_t)maps - 1);
 }
 
+/* Returns how many bands of a kept map these tasks make at most. */
 static int64_t bands_ahead(int workers, int maps)
 {
 	return maps > 1 ? workers + TASKS_EACH : TASKS_EACH * (int64_t)workers + 1;
 }
 
-/* A sweep, seen from its cost. */
+/* A sweep whose cost is counted. */
 struct sweep {
 	const struct smalti_vae_net *layers;
 	const struct smalti_vae_plan *plan;
@@ -26,12 +27,12 @@ struct sweep {
 	bool last;
 	struct smalti_vae_cost cost;
 	int64_t growing, dropping; /* bytes of kept maps that come and go band by band */
-	int64_t bands;             /* of those, a band of each */
+	int64_t bands;             /* a band of each of those maps */
 	int made;                  /* maps that are made */
-	int *times;                /* how often each is, or NULL */
+	int *times;                /* how often each map is made, or NULL */
 };
 
-/* Of the tallest band. */
+/* Returns the rows of the tallest band. */
 static int64_t band_rows(const struct sweep *s, int map)
 {
 	return s->plan->tallest * s->layers->map[map].up / s->layers->map[map].down;
@@ -43,7 +44,7 @@ static int64_t row_bytes(const struct sweep *s, int map)
 	return s->plan->width * shape->up / shape->down * shape->channels * (int64_t)sizeof(float);
 }
 
-/* With the edges. */
+/* Returns the bytes of the tallest band with its edges. */
 static int64_t band_bytes(const struct sweep *s, int map)
 {
 	return (band_rows(s, map) + 2) * row_bytes(s, map);
@@ -56,7 +57,7 @@ static int64_t body_bytes(const struct sweep *s, int map)
 	       row_bytes(s, map);
 }
 
-/* In the file, or in bf16. */
+/* Returns the bytes of a map in the file, or in bf16. */
 static int64_t stored_bytes(const struct sweep *s, int map)
 {
 	return s->plan->bf16 ? body_bytes(s, map) / 2 : body_bytes(s, map);
@@ -77,7 +78,7 @@ static bool stored(const struct sweep *s, int map)
 	return s->plan->storage[map] != SMALTI_RECOMPUTE;
 }
 
-/* A kept map that the sweep makes or eats up. */
+/* Counts a kept map that the sweep makes or drops, band by band. */
 static void comes_or_goes(struct sweep *s, int64_t *direction, int map)
 {
 	*direction += body_bytes(s, map);
@@ -95,7 +96,7 @@ static bool hands_over(const struct sweep *s, int x)
 	return s->last && s->plan->storage[x] == SMALTI_KEEP && !s->layers->layer[x + 1].linear.weight;
 }
 
-/* The map that is made, and with it the end of its resnet if that is begun early. */
+/* Counts the map that is made, and the end of its resnet if that is begun early. */
 static void count_target(struct sweep *s)
 {
 	const enum smalti_storage *storage = s->plan->storage;
@@ -116,7 +117,7 @@ static void count_target(struct sweep *s)
 		comes_or_goes(s, &s->growing, t + 1);
 }
 
-/* A map before the target, read or made on the way, or only there. */
+/* Counts a map before the target: `read` or made on the way, or only there. */
 static void count_source(struct sweep *s, int map, bool read)
 {
 	const enum smalti_storage storage = s->plan->storage[map];
@@ -148,7 +149,7 @@ static int64_t transient(const struct sweep *s, int layer)
 	return smalti_conv_packed_bytes(kernel->in, kernel->out, kernel->stride, s->layers->compute, &error);
 }
 
-/* Bands are shared out whole, and convolutions compute rows by fours. */
+/* Returns a worker's share. Bands are whole, and convolutions compute rows by fours. */
 static double share(const struct sweep *s, int map)
 {
 	enum { TOGETHER = 4 };
@@ -172,7 +173,7 @@ static void count_work(struct sweep *s, int map)
 	s->cost.seconds += flops * (measured ? measured[map - 1] : seconds_per_flop) * share(s, map);
 }
 
-/* Queries, keys and values beside the map, and what workers hold of a band. */
+/* Counts the queries, keys and values beside the map, and what workers hold of a band. */
 static void count_attention(struct sweep *s)
 {
 	const int map = s->target;
@@ -183,10 +184,10 @@ static void count_attention(struct sweep *s)
 	count_work(s, map);
 }
 
-/* Walks down from the target over what has to be made for it. */
+/* Walks down from the target over the maps that have to be made for it. */
 static void count_layers(struct sweep *s)
 {
-	bool read[2] = {true, false}; /* whether maps `map` and `map` − 1 are */
+	bool read[2] = {true, false}; /* whether maps `map` and `map` − 1 are read */
 	int64_t weights = 0;
 	for (int map = s->target; map >= s->alive; map--) {
 		const bool made = map == s->target || (read[0] && !stored(s, map));
@@ -256,7 +257,7 @@ static int check_storage(const struct smalti_vae_plan *plan, const struct smalti
 	return 0;
 }
 
-/* Every map that is stored and every window, as if nothing were released before the end. */
+/* Returns the bytes of every stored map and every window, as if nothing were released before the end. */
 static int64_t all_at_once(const struct smalti_vae_plan *plan, const struct smalti_vae_net *l,
 			   const struct smalti_vae_budget *budget)
 {

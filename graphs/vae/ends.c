@@ -8,7 +8,7 @@ struct decoding {
 	    *token; /* `token` orders the bands that are handed on: each updates it */
 	const struct smalti_vae_config *config;
 	bool raw;
-	struct smalti_latent_transform transform; /* without tiles where one factor does for all channels */
+	struct smalti_latent_transform transform; /* without tiles if one factor serves all channels */
 	smalti_row_sink sink;
 	void *user;
 };

@@ -64,7 +64,7 @@ int64_t smalti_feature_map_pixels(const struct smalti_feature_map *map, int64_t 
 	return smalti_partition_rows(&map->partition, band) * map->width;
 }
 
-/* Of a window's slot any band has to fit. */
+/* Returns the rows of a slot: any of its bands has to fit. */
 static int64_t slot_rows(const struct smalti_feature_map *map, int64_t band)
 {
 	int64_t rows = smalti_partition_rows(&map->partition, band);
@@ -81,7 +81,7 @@ static struct smalti_tile *rows_tile(struct smalti_task_group *task_group,
 	return smalti_tile_new(task_group, rows * map->width, map->channels * (int64_t)sizeof(float));
 }
 
-/* A slot's tile is where the band is that it holds. */
+/* Places a slot's tile where the band that it holds is. */
 static struct smalti_tile *owned(const struct smalti_feature_map *map, int64_t band, struct smalti_tile *tile)
 {
 	if (tile && map->partition.owner)
@@ -92,7 +92,7 @@ static struct smalti_tile *owned(const struct smalti_feature_map *map, int64_t b
 struct smalti_tile *smalti_feature_map_body(struct smalti_task_group *task_group,
 					    struct smalti_feature_map *map, int64_t band)
 {
-	if (smalti_task_group_broken(task_group)) /* then the map may not even have slots */
+	if (smalti_task_group_broken(task_group)) /* then the map may have no slots */
 		return NULL;
 	struct smalti_tile **tile = &map->body[band % map->slots];
 	if (!*tile)
@@ -106,7 +106,7 @@ void smalti_feature_map_drop_body(struct smalti_feature_map *map, int64_t band)
 		drop_tiles(&map->body[band % map->slots], 1);
 }
 
-/* The first row of a band but of the first one; NULL for that. */
+/* Returns the first row of a band; NULL for the first band. */
 static struct smalti_tile *top_of(struct smalti_task_group *task_group, struct smalti_feature_map *map,
 				  int64_t band)
 {
@@ -154,7 +154,7 @@ void smalti_feature_map_publish(struct smalti_task_group *task_group, struct sma
 		      .channels = map->channels, .groups = groups);
 }
 
-/* SMALTI_MANY parts become one, and so on; the parts are released. */
+/* Merges SMALTI_MANY parts to one, and so on; releases the parts. */
 void smalti_feature_map_merge(struct smalti_task_group *task_group, struct smalti_feature_map *map,
 			      int64_t groups)
 {

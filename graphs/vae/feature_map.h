@@ -7,43 +7,42 @@
 
 /* A feature map [height, width, channels], f32, cut into bands of rows. Each band publishes its first and
  * last row for its neighbours, and its GroupNorm statistics; so a reader never touches a whole neighbour.
- *
  * Tiles are made when a band is first written. A map may have fewer of them than bands: then it is a window
- * that goes over the map, in which band b takes the place of band b − slots. Whoever writes waits for the
- * readers of what was there, so a window bounds the memory whatever runs when. */
+ * over the map, in which band b takes the place of band b − slots. A writer waits for the readers of the band
+ * that was there, so a window bounds the memory in any order of tasks. */
 struct smalti_feature_map {
 	struct smalti_partition partition;
 	int64_t width, channels, slots;
 	struct smalti_tile **body, **top, **bottom; /* of each slot */
 	struct smalti_tile **part;                  /* of each band: its statistics until they are merged */
-	struct smalti_tile *moments; /* of the whole map; NULL when nobody normalises it, or not known yet */
+	struct smalti_tile *moments; /* of the whole map; NULL if it is not normalised, or not known yet */
 };
 
-/* An empty map in the bands of `cut`, each `down` rows of which are `up` rows here. */
+/* Returns an empty map in the bands of `partition`, each `down` rows of which are `up` rows here. */
 struct smalti_feature_map smalti_feature_map_new(struct smalti_task_group *task_group,
 						 const struct smalti_partition *partition, int64_t up,
 						 int64_t down, int64_t width, int64_t channels,
 						 int64_t slots);
 void smalti_feature_map_release(struct smalti_feature_map *map);
 
-/* Of all bodies. */
+/* Returns the bytes of all bodies. */
 int64_t smalti_feature_map_bytes(const struct smalti_feature_map *map);
 int64_t smalti_feature_map_pixels(const struct smalti_feature_map *map, int64_t band);
-/* The slot's tile, made if there is none. */
+/* Returns the slot's tile, made if needed. */
 struct smalti_tile *smalti_feature_map_body(struct smalti_task_group *task_group,
 					    struct smalti_feature_map *map, int64_t band);
-/* After the last reader of a band's body was inserted. */
+/* Releases a body after its last reader was inserted. */
 void smalti_feature_map_drop_body(struct smalti_feature_map *map, int64_t band);
 
-/* Publishes the edges of a band whose body was written by other means, and with `statistics` its part of
- * them over that many groups. */
+/* Publishes the edges of a band whose body was written by another task, and its part of the statistics over
+ * `groups` groups (0: none). */
 void smalti_feature_map_publish(struct smalti_task_group *task_group, struct smalti_feature_map *map,
 				int64_t band, int64_t groups);
-/* Merges the parts of all bands, a tree in the order of the bands: the moments are known. */
+/* Merges the parts of all bands by a tree in the order of the bands. Then the moments are known. */
 void smalti_feature_map_merge(struct smalti_task_group *task_group, struct smalti_feature_map *map,
 			      int64_t groups);
 
-/* What a convolution does to its input first. */
+/* The operations that a convolution applies to its input first. */
 struct smalti_conv_input {
 	const struct smalti_affine *norm; /* GroupNorm and SiLU; NULL: none */
 	int64_t groups;
@@ -51,14 +50,14 @@ struct smalti_conv_input {
 	bool upsample; /* nearest ×2 */
 };
 
-/* A band of y = conv(f(x)) + bias, or with `add` y += that, with its edges and its part of the statistics
- * over y_groups (0: none). x has the band and its neighbours, and the moments if it is normalised. With a
- * kernel of stride 2 the bands and the width of x are even, and halved in y. */
+/* Inserts a band of y = conv(f(x)) + bias, or with `add` of y += that, with its edges and its part of the
+ * statistics over y_groups (0: none). x has the band and its neighbours, and the moments if it is normalised.
+ * With a kernel of stride 2 the bands and the width of x are even, and halved in y. */
 void smalti_feature_map_conv(struct smalti_task_group *task_group, struct smalti_feature_map *x, int64_t band,
 			     const struct smalti_conv_input *input, const struct smalti_kernel *kernel,
 			     enum smalti_dtype compute, bool add, int64_t y_groups,
 			     struct smalti_feature_map *y);
-/* The body of a band of y = a 1×1 convolution of x. */
+/* Inserts the body of a band of y = a 1×1 convolution of x. */
 void smalti_feature_map_linear(struct smalti_task_group *task_group, struct smalti_feature_map *x,
 			       int64_t band, const struct smalti_linear *linear,
 			       struct smalti_feature_map *y);

@@ -4,8 +4,8 @@
 
 enum { PREFIX_LENGTH = 48 };
 
-/* Weights of a decoder above this are packed anew in each decoding, layer by layer: that takes no longer than
- * fresh memory for all of them would. Devices, which pack nothing, keep them. */
+/* Decoders with more bytes of weights pack them in each decoding, layer by layer: fresh memory for all would
+ * take at least as long. Devices, which pack nothing, keep them. */
 enum { LARGEST_KEPT = 128 << 20 };
 
 static struct smalti_vae_layer *append(struct smalti_vae_net *l, enum smalti_vae_layer_kind kind,
@@ -44,7 +44,7 @@ static void append_downsampling(struct smalti_vae_net *l, const char *name)
 	l->map[l->count].down *= 2;
 }
 
-/* shortcut(x) + conv2(SiLU(GN2(conv1(SiLU(GN1(x)))))) */
+/* Appends shortcut(x) + conv2(SiLU(GN2(conv1(SiLU(GN1(x)))))). */
 static void append_resnet(struct smalti_vae_net *l, const char *prefix, int64_t out)
 {
 	const int64_t in = l->map[l->count].channels;
@@ -75,7 +75,7 @@ static void append_attention(struct smalti_vae_net *l, const char *prefix)
 	layer->out = smalti_weights_linear(l->weights, channels, channels, true, below, out);
 }
 
-/* `half`: "encoder" or "decoder". */
+/* Takes `half` as "encoder" or "decoder". */
 static void append_mid_block(struct smalti_vae_net *l, const char *half)
 {
 	const int64_t channels = l->map[l->count].channels;
@@ -89,7 +89,7 @@ static void append_mid_block(struct smalti_vae_net *l, const char *half)
 	append_resnet(l, prefix, channels);
 }
 
-/* In f32 always: it is small and decides much. */
+/* Appends a quantiser, always in f32: it is small and influences much. */
 static void append_quantiser(struct smalti_vae_net *l, const char *name, int64_t channels)
 {
 	append(l, SMALTI_VAE_LINEAR, name, channels)->linear =
@@ -143,7 +143,7 @@ static void append_encoder(struct smalti_vae_net *l)
 		append_quantiser(l, "quant_conv", 2 * c->latent_channels);
 }
 
-/* With room for a resnet's two layers per resnet, and for what is not in resnets. */
+/* Opens a net with room for each resnet's two layers, and for others. */
 static int open_net(struct smalti_vae_net *l, struct smalti_task_group *task_group,
 		    const struct smalti_checkpoint *checkpoint, struct smalti_error *error)
 {

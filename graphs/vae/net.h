@@ -5,7 +5,7 @@
 #include "graphs/weights.h"
 
 /* The decoder or the encoder of a VAE as the list of its layers (docs/reference.md 5.1 to 5.3). Map 0 is its
- * input, layer i makes map i + 1 of map i; what runs a net, and what plans it, read nothing else. */
+ * input, and layer i makes map i + 1 from map i. Planning and running a net read nothing else. */
 
 enum smalti_vae_direction {
 	SMALTI_VAE_DECODE, /* latents [h, w, latent_channels] to pixels */
@@ -15,7 +15,7 @@ enum { SMALTI_VAE_DIRECTIONS = SMALTI_VAE_ENCODE + 1 };
 
 enum smalti_vae_layer_kind {
 	SMALTI_VAE_CONV,      /* conv(f(x)) + b; f: nothing, GroupNorm and SiLU, or nearest ×2 */
-	SMALTI_VAE_RESIDUAL,  /* the same + shortcut(map i − 1): the end of a resnet */
+	SMALTI_VAE_RESIDUAL,  /* conv(f(x)) + b + shortcut(map i − 1): the end of a resnet */
 	SMALTI_VAE_ATTENTION, /* x + attention(GroupNorm(x)), one head over all positions */
 	SMALTI_VAE_LINEAR     /* a 1×1 convolution */
 };
@@ -28,7 +28,7 @@ struct smalti_vae_layer {
 	struct smalti_affine norm;         /* empty: none */
 	bool upsample;
 	struct smalti_kernel kernel;     /* CONV, RESIDUAL */
-	struct smalti_linear linear;     /* LINEAR; of a RESIDUAL the shortcut, empty: the identity */
+	struct smalti_linear linear;     /* LINEAR, or the shortcut of a RESIDUAL; empty: the identity */
 	struct smalti_linear q, kv, out; /* ATTENTION */
 };
 
@@ -47,7 +47,7 @@ struct smalti_vae_net {
 	struct smalti_vae_shape *map;   /* count + 1 */
 };
 
-/* Tasks that make weights belong to `task_group`. Those of a large decoder are transient, see
+/* Makes a net, its weights by tasks of `task_group`. Those of a large decoder are transient, see
  * smalti_weights_set_transient(). NULL with an error. */
 struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction,
 					  struct smalti_task_group *task_group,
@@ -56,8 +56,8 @@ struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction,
 					  enum smalti_dtype compute, struct smalti_error *error);
 void smalti_vae_net_free(struct smalti_vae_net *net); /* NULL is fine */
 
-/* The groups that map `map` is normalised over by its reader; 0: it is not. */
+/* Returns the groups over which the reader of map `map` normalises it; 0: it does not. */
 int64_t smalti_vae_map_groups(const struct smalti_vae_net *net, int map);
-/* The arithmetic of a layer for an input of so many positions, and of all. */
+/* Returns the flops of a layer for an input of so many positions, or of all layers. */
 double smalti_vae_layer_flops(const struct smalti_vae_net *net, int layer, double input_pixels);
 double smalti_vae_net_flops(const struct smalti_vae_net *net, double input_pixels);

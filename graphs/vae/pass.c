@@ -5,14 +5,14 @@
 #include "graphs/vae/feature_map.h"
 #include "rt/session.h"
 
-/* A map of the net that runs. */
+/* A map of the running net. */
 struct map {
 	struct smalti_feature_map features; /* whole when it is kept, else a window */
-	int64_t made; /* bands that were made in this sweep, or, of a stored one, are there */
-	bool whole;   /* stored, and all bands are there */
-	struct smalti_tile *
-	    *stored;       /* of each band: in bf16, or a token that it is in the file; NULL: neither */
-	int64_t stored_at; /* in the file */
+	int64_t made;                /* bands that were made in this sweep or, of a stored map, are there */
+	bool whole;                  /* stored, and all bands are there */
+	struct smalti_tile **stored; /* of each band: its values in bf16, or a token that they are in the
+					file; NULL: neither */
+	int64_t stored_at;           /* offset in the file */
 };
 
 struct pass {
@@ -21,10 +21,10 @@ struct pass {
 	struct smalti_task_group *task_group;
 	const struct smalti_vae_ends *ends;
 	struct map *map;   /* layers->count + 1 */
-	int target;        /* what this sweep is for */
-	int maps;          /* bands that were made for the last one of the target, with it */
+	int target;        /* the map that this sweep makes */
+	int maps;          /* bands made for the target's last band, itself included */
 	bool last;         /* no later sweep reads what is stored before the target */
-	int64_t offloaded; /* bytes of the file that were given away */
+	int64_t offloaded; /* bytes of the file in use */
 };
 
 static int last_map(const struct pass *p)
@@ -68,7 +68,7 @@ static int64_t band_values(const struct smalti_feature_map *map, int64_t band)
 	return smalti_feature_map_pixels(map, band) * map->channels;
 }
 
-/* What is stored of a value. */
+/* Returns the dtype in which values are stored. */
 static enum smalti_dtype stored_dtype(const struct pass *p)
 {
 	return p->plan->bf16 ? SMALTI_BF16 : SMALTI_F32;
@@ -85,7 +85,7 @@ static int64_t place(const struct pass *p, const struct map *map, int64_t band)
 				    map->features.channels * smalti_dtype_bytes(stored_dtype(p));
 }
 
-/* Takes a band out of the window: into a tile of bf16, or the file. */
+/* Moves a band from the window into a tile of bf16, or into the file. */
 static void store(struct pass *p, int index, int64_t band)
 {
 	struct map *map = &p->map[index];
@@ -108,7 +108,7 @@ static void store(struct pass *p, int index, int64_t band)
 	smalti_tile_release(rounded);
 }
 
-/* And back. */
+/* Moves a stored band back. */
 static void fetch(struct pass *p, int index, int64_t band)
 {
 	struct map *map = &p->map[index];
@@ -134,8 +134,8 @@ static void fetch(struct pass *p, int index, int64_t band)
 	smalti_feature_map_publish(p->task_group, &map->features, band, 0);
 }
 
-/* y's band becomes the shortcut of x's: what the end of a resnet adds to. A kept x that nobody reads again
- * hands its body over. */
+/* Makes y's band the shortcut of x's, to which the resnet's end adds. A kept x that is not read again gives y
+ * its body. */
 static void begin_residual(struct pass *p, int x_index, int64_t band)
 {
 	struct map *x = &p->map[x_index], *y = &p->map[x_index + 2];
@@ -157,7 +157,7 @@ static void begin_residual(struct pass *p, int x_index, int64_t band)
 	}
 }
 
-/* A kept map goes band by band behind its last reader. */
+/* Drops a band of a kept map behind its last reader. */
 static void drop_behind(struct pass *p, int index, int64_t band)
 {
 	struct map *map = &p->map[index];
@@ -190,7 +190,7 @@ static void convolve(struct pass *p, int y_index, int64_t band)
 
 static void make_band(struct pass *p, int index);
 
-/* Bands up to `band` of a map, and the one behind the last row of which its reader looks at. */
+/* Makes bands up to `band`: for a convolution, the one behind the reader's, whose first row it reads. */
 static void need(struct pass *p, int index, int64_t band)
 {
 	struct map *map = &p->map[index];
@@ -200,7 +200,7 @@ static void need(struct pass *p, int index, int64_t band)
 		make_band(p, index);
 }
 
-/* The next band. */
+/* Makes a map's next band. */
 static void make_band(struct pass *p, int index)
 {
 	struct map *map = &p->map[index];
@@ -225,13 +225,13 @@ static void make_band(struct pass *p, int index)
 		need(p, index - 1, band + 1);
 		if (p->layers->layer[index - 1].kind == SMALTI_VAE_RESIDUAL && !early_residual(p, index - 1))
 			need(p, index - 2, band);
-		smalti_task_group_at(p->task_group, index, band); /* what was needed lies at other places */
+		smalti_task_group_at(p->task_group, index, band); /* needed bands changed it */
 		convolve(p, index, band);
 	}
 	map->made++;
 }
 
-/* Attention reads all of its map, which becomes the next one. */
+/* Inserts attention. It reads its whole map, which becomes the next one. */
 static void attend(struct pass *p, int index)
 {
 	struct map *x = &p->map[index - 1], *y = &p->map[index];
@@ -247,7 +247,7 @@ static void attend(struct pass *p, int index)
 	}
 }
 
-/* What is not stored is made anew in the next sweep; with `last` nobody asks for anything before the target
+/* Ends a sweep. What is not stored is made anew in the next; with `last` no map before the target is read
  * again. */
 static void end_sweep(struct pass *p)
 {
@@ -280,7 +280,7 @@ static void open_target(struct pass *p)
 		smalti_task_group_break(p->task_group, &error);
 }
 
-/* All bands of the target: to store them, to hand them on, or for their statistics alone. */
+/* Makes all bands of the target: to store them, to hand them on, or only for their statistics. */
 static void sweep(struct pass *p)
 {
 	const int64_t groups = smalti_vae_map_groups(p->layers, p->target);

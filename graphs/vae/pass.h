@@ -6,11 +6,11 @@
 #include "graphs/vae/plan.h"
 
 /* Runs a net of the VAE as its plan says. Every map between two layers is kept whole, offloaded to a file, or
- * made again from the last stored one, band by band through windows of a few bands, whenever it is read: once
- * for the statistics of every map in between, and once for the next stored map. The tasks on a band are the
- * same in each case, so the bits do not depend on what is stored. */
+ * recomputed from the last stored one, band by band through windows of a few bands, whenever it is read. That
+ * is once for the statistics of every map in between, and once for the next stored map. The tasks on a band
+ * are the same in each case, so the bits do not depend on what is stored. */
 
-/* Who fills map 0 and who takes the last map, band by band, in order. */
+/* The functions that fill map 0 and take the last map, band by band, in order. */
 struct smalti_vae_ends {
 	void (*begin)(void *user, struct smalti_task_group *task_group, struct smalti_feature_map *map,
 		      int64_t band);
@@ -22,10 +22,10 @@ struct smalti_vae_ends {
 void smalti_vae_run(const struct smalti_vae_net *layers, const struct smalti_vae_plan *plan,
 		    struct smalti_task_group *task_group, const struct smalti_vae_ends *ends);
 
-/* Of GroupNorm, everywhere in this VAE (docs/reference.md 5.1). */
+/* The epsilon of every GroupNorm in this VAE (docs/reference.md 5.1). */
 #define SMALTI_VAE_EPSILON 1e-6
 
-/* The bodies of x, whole and with known moments, += O(attention(GroupNorm(x))): each band's queries against
- * all bands' keys, one head over all positions. */
+/* Inserts x += O(attention(GroupNorm(x))) for the bodies of x, whole and with known moments: each band's
+ * queries against all bands' keys, one head over all positions. */
 void smalti_vae_attention(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
 			  struct smalti_task_group *task_group, struct smalti_feature_map *x);

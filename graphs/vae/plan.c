@@ -35,7 +35,7 @@ bool smalti_vae_may_be_stored(const struct smalti_vae_net *l, int map)
 	return map < l->count && (map > 0 || l->direction == SMALTI_VAE_ENCODE);
 }
 
-/* Rows of the tallest band. */
+/* Returns the rows of the tallest band. */
 static int64_t band_rows(const struct smalti_vae_plan *plan, const struct smalti_vae_shape *shape)
 {
 	return plan->tallest * shape->up / shape->down;
@@ -46,7 +46,7 @@ static int64_t row_width(const struct smalti_vae_plan *plan, const struct smalti
 	return plan->width * shape->up / shape->down;
 }
 
-/* One worker's lines of a convolution's input, a slab of rows at a time, and what the kernel takes. */
+/* Returns a worker's bytes for a convolution's input, a slab of rows at a time, and the kernel's scratch. */
 static int64_t assembly(const struct smalti_vae_plan *plan, const struct smalti_vae_net *l, int layer)
 {
 	const struct smalti_kernel *kernel = &l->layer[layer].kernel;
@@ -64,7 +64,8 @@ static int64_t assembly(const struct smalti_vae_plan *plan, const struct smalti_
 	return (conv.rows * conv.stride + 2) * row + smalti_conv_scratch(&conv);
 }
 
-/* A worker keeps what it took for the largest of all layers; attention packs queries, keys and values. */
+/* Sums the workers' bytes. Each keeps what the largest layer needed; attention packs queries, keys and
+ * values. */
 static int64_t workspace(const struct smalti_vae_plan *plan, const struct smalti_vae_net *l)
 {
 	int64_t lines = 0, packed = 0;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* The search: the best way to have a map stored as the latest one and nothing before it, from map to map. */
+/* The best way to have a map stored as the latest, and nothing before it. The search goes from map to map. */
 struct way {
 	double seconds; /* INFINITY: none */
 	int64_t memory;
@@ -17,7 +17,7 @@ struct search {
 	const struct smalti_vae_budget *budget;
 	struct smalti_vae_plan *plan; /* its storage is tried out */
 	struct way *way;              /* [map][storage] */
-	bool least_memory;            /* instead of the least time within the budget */
+	bool least_memory;            /* search the least memory, not the least time within the budget */
 };
 
 static struct way *way_to(const struct search *s, int map, enum smalti_storage storage)
@@ -32,7 +32,7 @@ static bool better(const struct search *s, const struct way *a, const struct way
 	return a->seconds < b->seconds;
 }
 
-/* From one stored map to the next with what plan->storage says of those between. */
+/* Tries the step from one stored map to the next, with what plan->storage says of those between. */
 static void try_step(struct search *s, int from, int to)
 {
 	enum smalti_storage *storage = s->plan->storage;
@@ -58,7 +58,7 @@ static void try_step(struct search *s, int from, int to)
 		*best = way;
 }
 
-/* The map inside a resnet may be stored as well, when what it is made of is. */
+/* Stores the map inside a resnet, too, if its source is stored. */
 static void try_inner(struct search *s, int from, int to)
 {
 	enum smalti_storage *storage = s->plan->storage;
@@ -92,7 +92,7 @@ static void try_steps_from(struct search *s, int from)
 			storage[to] = SMALTI_RECOMPUTE;
 		}
 		if (smalti_vae_has_to_be_kept(l, to))
-			return; /* nothing goes past it unstored */
+			return; /* such a map is never skipped */
 	}
 }
 
@@ -115,7 +115,7 @@ static bool find_ways(struct search *s)
 	return way_to(s, maps - 1, SMALTI_RECOMPUTE)->seconds < (double)INFINITY;
 }
 
-/* From the end back to the beginning. */
+/* Takes the best way, from the end back. */
 static void take_way(struct search *s)
 {
 	enum smalti_storage at = SMALTI_RECOMPUTE;
@@ -145,7 +145,7 @@ int smalti_vae_plan_make(struct smalti_vae_plan *plan, const struct smalti_vae_n
 	const bool fits = find_ways(&s);
 	if (!fits) {
 		s.least_memory = true;
-		find_ways(&s); /* recomputing everything always is a way */
+		find_ways(&s); /* recomputing everything is always possible */
 	}
 	take_way(&s);
 	free(s.way);

@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* Windows that are computed or wait to be written. */
+/* The most windows that are computed or wait to be written. */
 enum { WINDOWS_MAX = 3 };
 enum { WAIT_NANOSECONDS = 200000000, LOOK_SECONDS = 2 };
-static const double WAIT_SECONDS = 1; /* what is heard more often goes on */
+static const double WAIT_SECONDS = 1; /* a wait goes on if its last report is younger */
 
 /* One call of smalti_extract(). */
 struct run {
@@ -28,18 +28,18 @@ struct run {
 	int64_t computed; /* items whose rows went to the writer */
 	smalti_extract_callback *on_progress;
 	void *user;
-	bool stops; /* the callback has said so */
+	bool stops; /* as the callback said */
 	pthread_t thread;
-	atomic_bool drops; /* what is not committed is given up */
+	atomic_bool drops; /* uncommitted rows are dropped */
 	struct {
 		pthread_mutex_t mutex;
 		char holder[256];
 		double seconds, at;
-	} locked; /* what the writer's thread last heard when it waited for the directory's lock */
+	} locked; /* the last report to the writer's thread when it waited for the directory's lock */
 	struct smalti_extract_progress progress;
 };
 
-/* What is to end does so soon: what is left is little. */
+/* Lifts the limits at the end of a run: little is left to do. */
 static void lift_limits(struct run *run)
 {
 	smalti_rate_lift(&run->reads);
@@ -57,8 +57,9 @@ static void ask(struct run *run)
 		atomic_store(&run->drops, true);
 }
 
-/* Another process holds the directory's lock. On the caller's thread the callback may end the wait, and
- * nothing new is begun; the writer's thread has work to commit, and waits until that is to be dropped. */
+/* Waits for the directory's lock, which another process holds. On the caller's thread the callback may end
+ * the wait, and nothing new begins. The writer's thread has rows to commit, and waits until they are
+ * dropped. */
 static bool bear_lock(void *user, const char *holder, double seconds)
 {
 	struct run *run = user;
@@ -76,7 +77,7 @@ static bool bear_lock(void *user, const char *holder, double seconds)
 	return !run->stops;
 }
 
-/* Asks, with the writer's wait for the lock, if it waits. */
+/* Asks the callback, and reports the writer's wait for the lock, if it waits. */
 static void ask_with_writer(struct run *run)
 {
 	char holder[sizeof(run->locked.holder)];
@@ -90,7 +91,7 @@ static void ask_with_writer(struct run *run)
 	run->progress.locked_by = NULL;
 }
 
-/* Into the record of the run. */
+/* Adds a sample to the run's record. */
 static void record(struct run *run, const struct smalti_row_writer_state *written)
 {
 	struct smalti_run_sample sample = run->jobs.work;
@@ -116,7 +117,7 @@ static void report(void *user)
 	smalti_row_writer_state(run->writer, &written);
 	progress->items = run->within.end - run->within.first;
 	progress->made = run->computed;
-	/* some maybe for a second time */
+	/* some perhaps for a second time */
 	progress->done = smalti_min(totals.items + run->computed - written.written, progress->items);
 	progress->captions = run->jobs.work.captions;
 	progress->tokens = run->jobs.work.tokens;
@@ -147,7 +148,7 @@ static int writer_status(struct run *run, int64_t *waiting, struct smalti_error 
 	return smalti_pass(error, &state.error);
 }
 
-/* Until no more than `most` windows are under way. */
+/* Waits until at most `most` windows are not written. */
 static int wait_for_windows(struct run *run, int64_t most, struct smalti_error *error)
 {
 	int64_t waiting;
@@ -155,7 +156,7 @@ static int wait_for_windows(struct run *run, int64_t most, struct smalti_error *
 		if (waiting <= most)
 			return 0;
 		if (!run->jobs.queue.active) {
-			/* without work for the workers, which would look for some all the time */
+			/* there are no tasks, and workers would look for some all the time */
 			smalti_session_sleep(run->parts.session);
 			smalti_row_writer_await(run->writer, most);
 			smalti_session_wake(run->parts.session);
@@ -175,7 +176,7 @@ static int compute(struct run *run, struct smalti_window *window, struct smalti_
 	return smalti_extract_jobs_begin(&run->jobs, window, error);
 }
 
-/* The end of a shard whose range was not gone through. */
+/* Ends a shard before the end of its range. */
 static int end_early(struct run *run, const struct smalti_range *range, int64_t at,
 		     struct smalti_error *error)
 {
@@ -208,7 +209,7 @@ static int extract_range(struct run *run, const struct smalti_range *range, cons
 	return status == 0 && at < range->end ? end_early(run, range, at, error) : status;
 }
 
-/* What is left is others' work: if they die, it is ours. */
+/* Waits for other processes' ranges. If one dies, this process takes its range. */
 static void wait_for_others(struct run *run, const char *holder)
 {
 	const double until = smalti_now() + LOOK_SECONDS;
@@ -220,7 +221,7 @@ static void wait_for_others(struct run *run, const char *holder)
 	run->progress.waiting_for = NULL;
 }
 
-/* Claims a range, if there is one, and works through it: what the claim said. */
+/* Claims a range, if there is one, and extracts it. Returns the claim's status. */
 static enum smalti_claim_status extract_next(struct run *run, bool failed, struct smalti_error *error)
 {
 	struct smalti_range range;
@@ -230,7 +231,7 @@ static enum smalti_claim_status extract_next(struct run *run, bool failed, struc
 	enum smalti_claim_status claimed = smalti_store_claim(run->store, &run->within, run->shard_items,
 							      &range, failed ? &old : NULL, holder, &cause);
 	if (claimed == SMALTI_CLAIM_FAILED && run->stops && cause.code == SMALTI_ECANCELLED)
-		return SMALTI_CLAIM_NONE; /* it was to end while it waited for the directory's lock */
+		return SMALTI_CLAIM_NONE; /* it was stopped while it waited for the */
 	if (claimed == SMALTI_CLAIM_FAILED)
 		smalti_pass(error, &cause);
 	if (claimed == SMALTI_CLAIM_TAKEN && extract_range(run, &range, old, error) < 0)
@@ -240,8 +241,8 @@ static enum smalti_claim_status extract_next(struct run *run, bool failed, struc
 	return claimed;
 }
 
-/* Range after range until there is none; `failed`: those of committed shards with failures. A claim that was
- * lost is there again when all has been written. */
+/* Extracts range after range; `failed`: those of committed shards with failures. A lost claim is free again
+ * after all rows are written. */
 static int extract_all(struct run *run, bool failed, struct smalti_error *error)
 {
 	enum smalti_claim_status claimed = SMALTI_CLAIM_TAKEN;
@@ -259,7 +260,7 @@ static int extract_all(struct run *run, bool failed, struct smalti_error *error)
 static int run_all(struct run *run, struct smalti_error *error)
 {
 	report(run);
-	/* What failed before, not what fails now. */
+	/* Earlier failures, not those of this run. */
 	if (run->parts.options.retry_failed && extract_all(run, true, error) < 0)
 		return -1;
 	if (extract_all(run, false, error) < 0)
@@ -335,7 +336,7 @@ static int open_run(struct run *run, struct smalti_error *error)
 	return 0;
 }
 
-/* Rows first, then the shards that they are in, then the directory that these are in. */
+/* Closes the rows first, then their shards, then the shards' directory. */
 static int close_run(struct run *run, int status, struct smalti_error *error)
 {
 	struct smalti_row_writer_state written = {0};
@@ -387,7 +388,7 @@ int smalti_extract(struct smalti_session *session, const struct smalti_extract_o
 	result->progress.done = totals.items;
 	result->progress.read_bytes = smalti_rate_bytes(&run.reads);
 	result->progress.written_bytes = smalti_rate_bytes(&run.writes);
-	result->progress.note = result->progress.unused = NULL; /* they were the data set's and the model's */
+	result->progress.note = result->progress.unused = NULL; /* the data set and the model owned them */
 	if (result->progress.passed_over)
 		snprintf(result->first_passed_over, sizeof(result->first_passed_over), "%s",
 			 smalti_dataset_info(run.parts.dataset)->first_passed_over);

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "extract/window.h"
 
-/* A disk answers several readers faster than one; more than a few help a network's alone. */
+/* A disk serves several readers faster than one; more than a few help only on a network. */
 enum { THREADS = 4 };
 enum { IMAGE_BYTES_MAX = 1 << 30, PIECE_BYTES = 1 << 20, WAIT_NANOSECONDS = 100000000 };
 
@@ -19,7 +19,7 @@ struct smalti_fetcher {
 	bool ends;
 };
 
-/* In pieces, so that others' readings pass between them where the rate is limited. */
+/* Reads in pieces, so that other readers get their turn if the rate is limited. */
 static int64_t read_pieces(int file, struct smalti_rate *rate, char *bytes, int64_t count, int64_t offset)
 {
 	int64_t done = 0, got = 1;
@@ -44,7 +44,7 @@ static int read_bytes(int file, struct smalti_rate *rate, const char *path, void
 		   : smalti_fail(error, SMALTI_ECORRUPT, "%s: was truncated while it was read", path);
 }
 
-/* For messages on the image itself: what lies in a tar is known by its key. */
+/* Returns the image's name in messages: in a tar that is its key. */
 static const char *name_of(const struct smalti_extract_item *item)
 {
 	return item->bytes < 0 ? item->path : item->row.key;
@@ -87,7 +87,7 @@ static int fetch(const struct smalti_fetcher *fetcher, struct smalti_extract_ite
 	return item->input ? 0 : -1;
 }
 
-/* The item that was ordered first, waited for; NULL at the end. */
+/* Waits for the first ordered item and returns it; NULL at the end. */
 static struct smalti_extract_item *take(struct smalti_fetcher *fetcher)
 {
 	HOLD_MUTEX(&fetcher->mutex);

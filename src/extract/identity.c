@@ -39,9 +39,7 @@ static bool add_text(cJSON *identity, const struct smalti_extract_options *o, co
 	       cJSON_AddStringToObject(text, "model", digest);
 }
 
-/* Features are the VAE's own latents: beside the scaling factor, which shards have, who scales them wants
- * these.
- */
+/* Adds what scales the VAE's own latents, besides the scaling factor, which shards have. */
 static bool add_statistics(cJSON *images, const struct smalti_vae_config *vae)
 {
 	const int count = (int)vae->latent_channels;

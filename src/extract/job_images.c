@@ -6,14 +6,14 @@
 #include "jobs/plan.h"
 #include "jobs/vae.h"
 
-/* Latent rows in a band: many images keep the workers busy, so one is only cut into so many tasks that its
- * maps come in pieces of some megabytes. Decided by the shape alone, as the bits are by it. */
+/* Chooses a band's latent rows. Many images keep the workers busy, so one is only cut into tasks whose maps
+ * have some megabytes. The shape alone decides, as it does the bits. */
 static int64_t choose_rows(const struct smalti_vae *vae, const struct smalti_bin_plan *bin)
 {
 	enum { BAND_BYTES = 4 << 20 };
 	const struct smalti_vae_net *layers = vae->net[SMALTI_VAE_ENCODE];
 	const int64_t factor = smalti_vae_factor(&vae->config);
-	int64_t most = 1; /* bytes of any map to a latent row */
+	int64_t most = 1; /* most bytes of a map for a latent row */
 	for (int i = 0; i <= layers->count; i++) {
 		const struct smalti_vae_shape *map = &layers->map[i];
 		const int64_t pixels =
@@ -23,7 +23,7 @@ static int64_t choose_rows(const struct smalti_vae *vae, const struct smalti_bin
 	return smalti_max(BAND_BYTES / most, SMALTI_TILE_ROWS);
 }
 
-/* A plan within `memory`. */
+/* Makes a plan within `memory`. */
 static int make_plan(const struct smalti_extract_jobs *jobs, int64_t memory, struct smalti_bin_plan *bin,
 		     struct smalti_error *error)
 {
@@ -34,7 +34,7 @@ static int make_plan(const struct smalti_extract_jobs *jobs, int64_t memory, str
 				   choose_rows(vae, bin), &budget, &bin->plan, error);
 }
 
-/* Says what the least plan, which is the bin's, takes too much of. */
+/* Refuses the bin, whose plan is the smallest one, and says what it needs. */
 static int refuse(const struct smalti_extract_jobs *jobs, const struct smalti_bin_plan *bin,
 		  struct smalti_error *error)
 {
@@ -50,8 +50,8 @@ static int refuse(const struct smalti_extract_jobs *jobs, const struct smalti_bi
 	    smalti_max(parts->room.each, 0), parts->room.place ? "gpu-" : "");
 }
 
-/* The fastest way if many images can take it at a time, else one that leaves room for a second image,
- * else one that takes all there is. Rows are the same by each. */
+/* Plans a bin: the fastest plan if many images can have it at a time, else one that leaves room for a second
+ * image, else one that takes all memory. Rows are the same with each. */
 static int plan_bin(const struct smalti_extract_jobs *jobs, struct smalti_bin_plan *bin,
 		    struct smalti_error *error)
 {
@@ -106,7 +106,7 @@ int smalti_extract_jobs_count_images(struct smalti_extract_jobs *jobs, struct sm
 	return plan ? 0 : -1;
 }
 
-/* On a worker, one call at a time. */
+/* Reads rows on a worker, one call at a time. */
 static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
 		     struct smalti_error *error)
 {
@@ -160,7 +160,7 @@ static void finish(struct smalti_extract_job *job)
 		work->pixels += bin->height * bin->width;
 		timing->pixels += bin->height * bin->width;
 	}
-	/* The file's bytes are of no more use. */
+	/* The file's bytes are no longer needed. */
 	smalti_input_image_close(item->input);
 	free(item->file);
 	item->input = NULL;
@@ -197,7 +197,7 @@ static int begin_image(struct smalti_extract_jobs *jobs, struct smalti_window *w
 	return 0;
 }
 
-/* By shape, so that neighbours share compiled kernels; then as they come. */
+/* Orders by shape, so that neighbours share compiled kernels, then by index. */
 static int by_shape(const void *left, const void *right)
 {
 	struct smalti_extract_item *const *a = left, *const *b = right;
@@ -208,7 +208,7 @@ static int by_shape(const void *left, const void *right)
 	return (*a)->row.index < (*b)->row.index ? -1 : 1;
 }
 
-/* How many there are, or -1. */
+/* Returns the number of images, or -1. */
 static int64_t list_images(struct smalti_window *window, struct smalti_extract_item **list,
 			   struct smalti_error *error)
 {

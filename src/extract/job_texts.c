@@ -3,7 +3,7 @@
 #include "extract/jobs.h"
 #include "jobs/precision.h"
 
-/* A caption on its way through T5. */
+/* A caption that T5 encodes. */
 struct smalti_caption_job {
 	const struct smalti_extract_job *job;
 	struct smalti_extract_item *item;
@@ -11,7 +11,7 @@ struct smalti_caption_job {
 	char **problem; /* of the item */
 };
 
-/* By length, then as they come: neighbours in a pack are alike. */
+/* Orders by length, then by index: neighbours in a pack are alike. */
 static int by_length(const void *left, const void *right)
 {
 	const struct smalti_caption_job *a = left, *b = right;
@@ -37,7 +37,7 @@ static int64_t list_captions(const struct smalti_extract_jobs *jobs, struct smal
 	return count;
 }
 
-/* How many of the captions make a pack, and their tokens. */
+/* Returns how many of the captions make a pack, and counts their tokens. */
 static int64_t cut_pack(const struct smalti_extract_jobs *jobs, const struct smalti_caption_job *list,
 			int64_t count, int64_t *tokens)
 {
@@ -51,7 +51,8 @@ static int64_t cut_pack(const struct smalti_extract_jobs *jobs, const struct sma
 	return taken;
 }
 
-/* On a worker. What is wrong with one caption's values leaves the others of its pack as they are. */
+/* Delivers a caption's values, on a worker. Wrong values of one caption do not change the others of its
+ * pack. */
 static int deliver(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
 	const struct smalti_caption_job *caption = user;
@@ -114,7 +115,7 @@ static void finish(struct smalti_extract_job *job)
 	jobs->work.text += progress.seconds;
 	jobs->work.computing -= job->caption_count;
 	job->window->timing.text_seconds += progress.seconds;
-	/* The same text encoder failed with these captions as would with others. */
+	/* The text encoder would fail with other captions, too. */
 	if (smalti_task_group_status(job->job.task_group, &jobs->broken) < 0)
 		return;
 	for (int64_t i = 0; i < job->caption_count; i++)

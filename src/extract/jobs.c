@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* For each worker: enough to have tasks ready at any time, few enough that their tiles are in memory that was
- * used a moment ago. */
+/* The jobs for each worker: enough to have tasks ready at any time, few enough that their tiles are in memory
+ * that was used a moment ago. */
 enum { JOBS_EACH = 4 };
 
 int smalti_extract_jobs_open(struct smalti_extract_jobs *jobs, const struct smalti_extract_parts *parts,
@@ -30,7 +30,7 @@ int smalti_extract_jobs_wait(struct smalti_extract_jobs *jobs, struct smalti_err
 int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_window *window,
 			      struct smalti_error *error)
 {
-	window->jobs = 1; /* it cannot be done before all of it was begun */
+	window->jobs = 1; /* the window cannot be done before all */
 	const struct smalti_extract_parts *parts = jobs->parts;
 	if (smalti_pass(error, &jobs->broken) ||
 	    (parts->text.model && smalti_extract_jobs_begin_texts(jobs, window, error)) ||
@@ -90,7 +90,7 @@ struct smalti_extract_job *smalti_extract_job_open(struct smalti_extract_jobs *j
 	return job;
 }
 
-/* A finite number that the shards' type has not would be infinite there. */
+/* Checks values. A finite number beyond the shards' type would be infinite there. */
 static int check_kept(enum smalti_dtype dtype, int64_t count, const float *values, const char *maker,
 		      struct smalti_error *error)
 {

@@ -5,44 +5,45 @@
 #include "jobs/queue.h"
 #include "store/run_log.h"
 
-/* The computing between lists and rows: packs of captions through T5, images through the VAE's encoder,
- * each a graph of tasks, as many at a time as memory takes. All by one thread, the one that inserts tasks. */
+/* The computations between lists and rows: packs of captions by T5, images by the VAE's encoder. Each is a
+ * graph of tasks, with as many at a time as memory allows. One thread does it all, the one that inserts
+ * tasks. */
 struct smalti_extract_jobs {
 	const struct smalti_extract_parts *parts;
 	struct smalti_queue queue;
 	void (*done)(void *user, struct smalti_window *window);
 	void *user;     /* of `done` */
-	int64_t images; /* at work at a time, if they are square; 0: there are none */
+	int64_t images; /* computed at a time, if they are square; 0: there are none */
 	struct smalti_bin_plan *plans;
 	int plan_count;
-	struct smalti_run_sample work; /* what of it is theirs: captions to pixels, computing, seconds */
+	struct smalti_run_sample work; /* members that jobs fill: captions to pixels, computing, seconds */
 	struct smalti_error broken;    /* the run's failure, code 0: none */
 };
 
-/* How images of a bin are encoded; made when the first one comes. */
+/* How images of a bin are encoded. It is made for the first one. */
 struct smalti_bin_plan {
 	int64_t height, width; /* of the latents */
 	struct smalti_vae_plan plan;
 };
 
-/* -1 also where one image, as the bins have them, takes more memory than there is.
- * `done` is called with windows whose rows are complete, on the calling thread of the functions below;
- * `on_progress` some ten times a second while one of them waits. Close them in any case. */
+/* Opens the jobs. -1 also if one image of the bins exceeds the memory. `done` is called with complete
+ * windows, on the calling thread of the functions below; `on_progress` about ten times a second while one of
+ * them waits. Close them in any case. */
 int smalti_extract_jobs_open(struct smalti_extract_jobs *jobs, const struct smalti_extract_parts *parts,
 			     void (*done)(void *user, struct smalti_window *window),
 			     void (*on_progress)(void *user), void *user, struct smalti_error *error);
-/* Inserts all that is to be computed for a window whose images have been fetched; waits for memory. What is
- * wrong with an item is noted there. -1 for what is wrong with more than that. */
+/* Inserts all tasks of a window whose images have been fetched; waits for memory. A fault of an item is noted
+ * in the item. -1 for other faults. */
 int smalti_extract_jobs_begin(struct smalti_extract_jobs *jobs, struct smalti_window *window,
 			      struct smalti_error *error);
-/* Until a job is complete, or a tenth of a second has passed. */
+/* Waits until a job is complete, or a tenth of a second has passed. */
 int smalti_extract_jobs_wait(struct smalti_extract_jobs *jobs, struct smalti_error *error);
-/* Waits for all. Those that are all zeros were never opened. */
+/* Waits for all jobs. Jobs of all zeros were never opened. */
 void smalti_extract_jobs_close(struct smalti_extract_jobs *jobs);
 
-/* What follows is for the files job_*.c. */
+/* The following declarations are for the files job_*.c. */
 
-/* What is computed, and fails, together: a pack of captions, or one image. */
+/* The unit that is computed, and fails, together: a pack of captions, or one image. */
 struct smalti_extract_job {
 	struct smalti_job job;
 	struct smalti_extract_jobs *of;
@@ -54,9 +55,9 @@ struct smalti_extract_job {
 	void (*finish)(struct smalti_extract_job *job);
 };
 
-/* A job of the window that will hold so many bytes, when there is memory for it; NULL with an error. Then its
- * tasks are inserted, then it is submitted (smalti_job_submit()); `finish` notes in the items what became of
- * it, after its last task. */
+/* Opens a job that will hold so many bytes, when there is memory for it; NULL with an error. Then its tasks
+ * are inserted, then it is submitted (smalti_job_submit()). After its last task `finish` notes the outcome in
+ * the items. */
 struct smalti_extract_job *smalti_extract_job_open(struct smalti_extract_jobs *jobs,
 						   struct smalti_window *window, const char *name,
 						   int64_t bytes,
@@ -68,9 +69,9 @@ int smalti_extract_jobs_begin_texts(struct smalti_extract_jobs *jobs, struct sma
 				    struct smalti_error *error);
 int smalti_extract_jobs_begin_images(struct smalti_extract_jobs *jobs, struct smalti_window *window,
 				     struct smalti_error *error);
-/* Finds out how many images are at work at a time, which plans a square one. */
+/* Finds how many images are computed at a time, which plans a square one. */
 int smalti_extract_jobs_count_images(struct smalti_extract_jobs *jobs, struct smalti_error *error);
-/* Values, which were computed with operands of `compute`, in the shards' type, for free(); NULL with an
- * error, also (ECORRUPT) for what is not finite there. */
+/* Returns values computed with operands of `compute`, in the shards' type, for free(); NULL with an error,
+ * also (ECORRUPT) for what is not finite there. */
 void *smalti_extract_job_keep(const struct smalti_extract_jobs *jobs, int64_t count, const float *values,
 			      const char *maker, enum smalti_dtype compute, struct smalti_error *error);

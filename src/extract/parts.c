@@ -84,7 +84,7 @@ static int look_for_unused(struct smalti_extract_parts *parts, struct smalti_err
 		   : 0;
 }
 
-/* A text encoder that leaves no room for its own work is given back layer by layer. */
+/* Streams a text encoder that leaves no room for its own tasks. */
 static void fit_into_memory(struct smalti_extract_parts *parts)
 {
 	if (parts->text.model && parts->session->memory_limit &&
@@ -130,7 +130,8 @@ static bool on_list(void *user, double share)
 	       listing->on_progress(listing->user, &progress) == SMALTI_EXTRACT_CONTINUE;
 }
 
-/* Items of the list that the directory was begun with; 0: there is no such directory; -1 with an error. */
+/* Returns the items of the list with which the directory began; 0: there is no such directory; -1 with an
+ * error. */
 static int64_t count_before(const struct smalti_extract_options *o, struct smalti_error *error)
 {
 	const int there = o->append ? smalti_directory_look(o->output, error) : 0;
@@ -232,6 +233,6 @@ void smalti_extract_parts_close(struct smalti_extract_parts *parts)
 		smalti_task_group_wait(parts->weights); /* its tasks read the mapped file */
 	smalti_prompt_encoder_close(&parts->text);
 	smalti_task_group_free(parts->weights);
-	smalti_dataset_close(parts->dataset); /* whose are the captions' keys */
+	smalti_dataset_close(parts->dataset); /* it owns the captions' keys */
 	*parts = (struct smalti_extract_parts){0};
 }

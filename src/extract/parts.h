@@ -11,49 +11,49 @@
 #include "smalti/extract.h"
 #include "store/identity.h"
 
-/* What a run extracts with, and from. */
+/* A run's models, data set and options. */
 struct smalti_extract_parts {
 	struct smalti_session *session;
-	struct smalti_extract_options options; /* every default replaced by what it stands for */
+	struct smalti_extract_options options; /* every default replaced by its value */
 	struct smalti_dataset *dataset;
 	struct smalti_task_group *weights; /* of the tasks that make the text encoder's */
-	struct smalti_prompt_encoder text; /* without t5: no text is asked for */
-	struct smalti_vae *vae;            /* NULL: no images are */
-	struct smalti_extract_room room;   /* for what is computed */
-	int64_t pack_tokens;               /* of captions that are computed together; 0: no text is */
+	struct smalti_prompt_encoder text; /* without t5: no text is wanted */
+	struct smalti_vae *vae;            /* NULL: no images are wanted */
+	struct smalti_extract_room room;   /* the memory for jobs */
+	int64_t pack_tokens;               /* of captions that are computed together; 0: no text is wanted */
 	int64_t window_tokens;
 	struct smalti_error unused; /* says which tensors are not used, if any: no failure */
-	cJSON *identity;            /* what has to be the same for a resume */
-	cJSON *before;              /* its "list" of before items were added to it; NULL: it has none */
-	char *provenance;           /* that, as it is kept in shards */
+	cJSON *identity;            /* what has to be equal for a resume */
+	cJSON *before;              /* its "list" before items were added; NULL: it has none */
+	char *provenance;           /* the identity as shards keep it */
 	struct smalti_shard_schema schema;
 };
 
-/* SMALTI_EINVAL for options that are out of range. */
+/* Checks options. SMALTI_EINVAL if any is out of range. */
 int smalti_extract_check(const struct smalti_extract_options *options, struct smalti_error *error);
 
-/* With options that were checked: opens the models first, then reads the list, reporting progress. Close it
- * in any case. */
+/* Opens the parts by checked options: the models first, then the list, with progress. Close it in any
+ * case. */
 int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_session *session,
 			      const struct smalti_extract_options *options,
 			      smalti_extract_callback *on_progress, void *user, struct smalti_error *error);
 void smalti_extract_parts_close(struct smalti_extract_parts *parts);
 
-/* Of enum smalti_fitting, ended by NULL. */
+/* The names of enum smalti_fitting, ended by NULL. */
 extern const char *const smalti_fittings[];
 
-/* What decides the features of a directory: the list, the models, and the options that change a value. The
- * digests are those of the text encoder with its tokenizer, and of the VAE; NULL for one that is not used.
- * NULL without memory. */
+/* Returns what decides the features of a directory: the list, the models, and the options that change a
+ * value. The digests are those of the text encoder with its tokenizer, and of the VAE; NULL for one that is
+ * not used. NULL without memory. */
 cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const char *text_digest,
 			       const char *vae_digest, struct smalti_error *error);
 
-/* What the identity has under "list" of the items that struct smalti_dataset_info has as its prefix; NULL:
+/* Returns the identity's "list" of the items that struct smalti_dataset_info has as its prefix; NULL:
  * none. */
 cJSON *smalti_extract_identity_before(const struct smalti_extract_parts *parts);
 
-/* Whether a difference in a dotted key does not matter, by the options (struct smalti_extract_options). */
+/* Tells whether the options accept a difference in a dotted key (struct smalti_extract_options). */
 bool smalti_extract_accepts(void *options, const char *key);
 
-/* The option, or what else the user gave, that decides a value of the identity. */
+/* The option, or another input of the user, that decides a value of the identity. */
 extern const struct smalti_identity_remedy smalti_extract_remedies[];

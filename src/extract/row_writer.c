@@ -47,9 +47,9 @@ static bool shrinks(const struct sample *sample, int64_t size)
 	return worth;
 }
 
-/* Whether the values of a shard that begins with this window are to be compressed: measured where that is
- * asked for, since the low bits of features are noise that no method makes smaller, and rows that are not
- * compressed can be mapped. */
+/* Tells whether to compress the values of a shard that begins with this window. If the option asks for it,
+ * that is measured: the low bits of features are noise that no method makes smaller, and rows without
+ * compression can be mapped. */
 static bool choose_compression(enum smalti_compression compression, const struct smalti_shard_schema *schema,
 			       const struct smalti_window *window)
 {
@@ -68,18 +68,18 @@ enum { AWAIT_NANOSECONDS = 200000000 };
 /* The shard that is being written. */
 struct open_shard {
 	struct smalti_range range;
-	struct smalti_shard_writer *file; /* NULL: none is */
+	struct smalti_shard_writer *file; /* NULL: no shard is open */
 	struct smalti_shard *old;         /* that it replaces; NULL: none */
 	struct smalti_shard_timing timing;
-	int64_t rows, bytes; /* of values, as they are before they are compressed */
+	int64_t rows, bytes; /* bytes: of values before compression */
 };
 
 struct smalti_row_writer {
 	struct smalti_store *store;
 	struct smalti_shard_schema schema;
 	enum smalti_compression compression;
-	struct smalti_rate *rate; /* of what is written */
-	struct open_shard shard;  /* the thread's */
+	struct smalti_rate *rate; /* of writing */
+	struct open_shard shard;  /* only the thread uses it */
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards what follows, and `done` of windows */
 	pthread_cond_t changed, written;
@@ -107,7 +107,7 @@ static int begin_shard(struct smalti_row_writer *writer, const struct smalti_win
 	return 0;
 }
 
-/* The claim goes back whatever becomes of the shard. */
+/* Ends a shard, and gives its claim back in any case. */
 static int end_shard(struct smalti_row_writer *writer, struct smalti_error *error)
 {
 	struct open_shard *shard = &writer->shard;
@@ -197,7 +197,7 @@ static int write_window(struct smalti_row_writer *writer, const struct smalti_wi
 	return status;
 }
 
-/* The oldest window when it is done; NULL at the end. */
+/* Waits until the oldest window is done and returns it; NULL at the end. */
 static struct smalti_window *next_window(struct smalti_row_writer *writer)
 {
 	HOLD_MUTEX(&writer->mutex);
@@ -223,7 +223,7 @@ static void remove_first(struct smalti_row_writer *writer, double seconds, const
 	smalti_window_free(window);
 }
 
-/* After a failure windows are only freed. */
+/* Writes windows; after a failure only frees them. */
 static void *work(void *user)
 {
 	struct smalti_row_writer *writer = user;
@@ -299,7 +299,7 @@ void smalti_row_writer_await(struct smalti_row_writer *writer, int64_t most)
 		status = pthread_cond_clockwait(&writer->written, &writer->mutex, CLOCK_MONOTONIC, &until);
 }
 
-/* Their ranges are nobody's any more, but for that of the shard that was begun. */
+/* Drops the remaining windows. Their ranges have no owner now, except that of the open shard. */
 static void drop_windows(struct smalti_row_writer *writer)
 {
 	for (struct smalti_window *window = writer->first, *next; window; window = next) {

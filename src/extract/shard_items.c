@@ -7,7 +7,7 @@
 
 enum { ITEMS = 1024, ITEMS_MAX = 1 << 20, PROCESSES = 64 };
 static const double SHARD_BYTES = 1 << 30;
-static const char KEY[] = "shard_items"; /* of the identity */
+static const char KEY[] = "shard_items"; /* in the identity */
 
 /* Returns the quotient as a number of items. */
 static int64_t items_of(double all, double each)
@@ -46,7 +46,7 @@ static void sum_up(const struct smalti_extract_parts *parts, const struct smalti
 	};
 }
 
-/* Looks at the first items of a range, which has some. */
+/* Reads the first items of a range that is not empty. */
 static int look(const struct smalti_extract_parts *parts, const struct smalti_range *range, int64_t images,
 		struct smalti_shard_facts *facts, struct smalti_error *error)
 {
@@ -60,7 +60,7 @@ static int look(const struct smalti_extract_parts *parts, const struct smalti_ra
 	return window ? 0 : -1;
 }
 
-/* Adds to the identity what `auto` stands for. */
+/* Adds the value of `auto` to the identity. */
 static int propose(struct smalti_extract_parts *parts, int64_t images, struct smalti_error *error)
 {
 	enum { PART = 16 }; /* of the memory */

@@ -3,14 +3,15 @@
 #include "rt/devices_alone.h"
 #include "rt/places.h"
 
-/* Captions that share a reading of the weights. More would hardly be faster on CPUs, and take memory; fewer
- * would be slower, and save little. A device that does everything has use for a band of the encoder. */
+/* The tokens of captions that share a reading of the weights. More would hardly be faster on CPUs, and take
+ * memory; fewer would be slower, and save little. A device that does everything can use a band of the
+ * encoder. */
 enum { PACK_TOKENS_MAX = 2048, PACK_TOKENS_MIN = 512 };
 enum { WINDOW_TOKENS_MIN = 1024, WINDOW_TOKENS_MAX = 8192 };
 
-/* Counts what weights leave. Those that take more than half of a device are loaded again whenever they are
- * read. A copy of what lies on devices may come to be in main memory, so that no more than this has room for
- * is there. */
+/* Counts the memory that weights leave. Weights that take more than half of a device are loaded again
+ * whenever they are read. Main memory may get a copy of the tiles on devices, so its free bytes are a limit,
+ * too. */
 struct smalti_extract_room smalti_extract_room_on(const struct smalti_device_shares *shares, int place,
 						  int devices, int64_t main, int64_t weights)
 {
@@ -52,7 +53,7 @@ void smalti_extract_room_name(const struct smalti_session *session, const struct
 		snprintf(name, SMALTI_WORKER_NAME, "main memory");
 }
 
-/* Tells whether a task would have no room, or two packs not half of it, where fewer tokens help. */
+/* Tells whether fewer tokens are needed: a task has no room, or two packs take more than half of it. */
 static bool is_too_much(const struct smalti_text_encoder *encoder, const struct smalti_extract_room *room,
 			int64_t tokens)
 {

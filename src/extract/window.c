@@ -44,9 +44,9 @@ static void close_item(struct smalti_extract_item *item)
 
 enum {
 	ITEMS_MAX = 512,
-	FILE_BYTES_MAX = 64 << 20,   /* of images, as they are stored */
+	FILE_BYTES_MAX = 64 << 20,   /* of image files */
 	LATENT_BYTES_MAX = 64 << 20, /* of images, encoded */
-	/* What a window in the end has of one or the other. */
+	/* Near the end of the run a window is full with either of these. */
 	LAST_IMAGES = 16,
 	LAST_TOKENS = 1024
 };
@@ -79,7 +79,7 @@ static bool is_full(const struct reading *load)
 	       load->file_bytes >= FILE_BYTES_MAX || load->latent_bytes >= LATENT_BYTES_MAX;
 }
 
-/* Why a part of the item is not there: `what`, and what `remedy` there is, or what is known of the cause. */
+/* Notes why a part is missing: `what`, and the `remedy`, or the known cause. */
 static int fail_missing(struct smalti_extract_item *item, const struct smalti_record *record,
 			const char *stage, const char *what, const char *remedy, struct smalti_error *error)
 {
@@ -97,7 +97,7 @@ static int fail_missing(struct smalti_extract_item *item, const struct smalti_re
 	return reason ? 0 : -1;
 }
 
-/* The caption's tokens, or why there are none. */
+/* Makes the caption's tokens, or notes why there are none. */
 static int tokenize(const struct smalti_extract_parts *parts, const struct smalti_record *record, int number,
 		    struct smalti_extract_item *item, struct smalti_error *error)
 {
@@ -132,7 +132,7 @@ static int tokenize(const struct smalti_extract_parts *parts, const struct smalt
 	return 0;
 }
 
-/* Its size is only to know when a window is full. */
+/* Returns a size that only tells when a window is full. */
 static int64_t file_bytes(const struct smalti_extract_item *item)
 {
 	struct stat info;
@@ -161,7 +161,7 @@ static int read_parts(struct reading *reading, const struct smalti_record *recor
 	return 0;
 }
 
-/* Whether the shard that is made anew has all of the item's features. */
+/* Tells whether the shard that is made anew has all of the item's features. */
 static bool is_whole(const struct smalti_shard *old, int64_t index)
 {
 	return old && index >= smalti_shard_info(old)->first && index < smalti_shard_info(old)->end &&
@@ -194,7 +194,7 @@ static int read_item(struct reading *reading, struct smalti_error *error)
 	return item->kept ? 0 : read_parts(reading, &record, item, error);
 }
 
-/* What the fetcher has of the items is waited for. */
+/* Waits for the items that the fetcher has, and frees the window. */
 static void drop(struct smalti_window *window, struct smalti_fetcher *fetcher)
 {
 	for (int64_t i = 0; window->items && i < window->count; i++)

@@ -4,39 +4,38 @@
 #include "jobs/queue.h"
 #include "smalti/generate.h"
 
-/* An image that is made. */
+/* An image of a batch. */
 struct smalti_image_job {
 	struct smalti_job job;
 	struct smalti_batch *batch;
 	struct smalti_plan *plan;
-	struct smalti_interpolator *resizer; /* NULL: the image is kept as it is made */
+	struct smalti_interpolator *resizer; /* NULL: the image keeps the size in which it is made */
 	const struct smalti_text *texts[2];  /* negative (or NULL), prompt */
 	struct smalti_image_callbacks receiver;
 	int64_t latent_shape[3];
-	const float *latents; /* that it begins with; NULL: noise */
-	double flops;         /* estimated, but for the texts */
+	const float *latents; /* the first latents; NULL: noise */
+	double flops;         /* estimated, without the texts */
 };
 
 struct smalti_batch {
 	struct smalti_model *model;
 	struct smalti_queue queue;
 	struct smalti_texts *texts;
-	int64_t turn;                 /* of the next image; 0: that of its number */
-	const char *volatile refuses; /* why; NULL: it takes images */
+	int64_t turn;                 /* of the next image; 0: its number */
+	const char *volatile refuses; /* the cause; NULL: the batch takes images */
 	void (*on_progress)(void *user, const struct smalti_batch_progress *progress);
 	void *user;
 };
 
-/* Waits until one more image may be active, as far as their number goes. */
+/* Waits until one more image may be active, by the limit of their number. */
 void smalti_batch_await_room(struct smalti_batch *batch);
-/* As smalti_batch_submit(), for images whose tasks go in the order of `turn`, from 1 on, not in that of their
- * submission. One thread submits all of the batch. */
+/* Submits like smalti_batch_submit(), but tasks go in the order of `turn`, from 1 on, not of submission. One
+ * thread submits all images of the batch. */
 int smalti_batch_submit_in_turn(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
 				const struct smalti_image_callbacks *callbacks, int64_t turn,
 				struct smalti_error *error);
-/* Cancels the active images of whose callbacks' `user` that is said. It must not submit, nor wait for images.
- */
+/* Cancels active images whose `user` is `unwanted`. That function must not submit, nor wait for images. */
 void smalti_batch_drop(struct smalti_batch *batch, bool (*unwanted)(void *user));
 
-/* Tells the callbacks of the images, and that of all, how far they are. `batch` for struct smalti_queue. */
+/* Reports progress to the callbacks of the images and of the batch. `batch` for struct smalti_queue. */
 void smalti_batch_report(void *batch);

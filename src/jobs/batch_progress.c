@@ -7,7 +7,7 @@ static bool encoded_together(const struct smalti_image_job *work)
 	return work->texts[0] && work->texts[0]->task_group == work->texts[1]->task_group;
 }
 
-/* An image's share, and where it is. */
+/* Returns an image's done share, and its stage. */
 static double share_of(const struct smalti_image_job *work, struct smalti_batch_progress *where)
 {
 	struct smalti_task_group_progress own, text;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Those of 512, 1024 and 2048 are twice, four and eight times as large, those of 128 half as large. */
+/* Bins of 512, 1024 and 2048 are twice, four and eight times as large, bins of 128 half as large. */
 static const struct smalti_bin bins_256[SMALTI_BINS_MAX] = {
     {0.25, 128, 512}, {0.26, 128, 496}, {0.27, 128, 480}, {0.28, 128, 464}, {0.32, 144, 448},
     {0.33, 144, 432}, {0.35, 144, 416}, {0.4, 160, 400},  {0.42, 160, 384}, {0.48, 176, 368},
@@ -25,7 +25,7 @@ static const struct smalti_bin bins_2880[SMALTI_BINS_MAX] = {
 
 enum { SIDE_STEP = 16 };
 
-/* Ratios that the pipelines of 256, 512 and 1024 leave out. */
+/* The ratios that the pipelines of 256, 512 and 1024 leave out. */
 static const double left_out[] = {0.26, 0.27, 2.89, 3.11, 3.62, 3.75, 3.88};
 
 static const struct resolution {
@@ -51,7 +51,7 @@ static const struct resolution *find(int64_t resolution, enum smalti_bins bins, 
 	return NULL;
 }
 
-/* Whole patches of latents. */
+/* Tells whether a bin has whole patches of latents. */
 static bool fits(const struct smalti_bin *bin)
 {
 	return bin->height % SIDE_STEP == 0 && bin->width % SIDE_STEP == 0;

@@ -8,7 +8,7 @@
 
 enum { TENSOR_BYTES = 4096 }; /* a page, of each tensor */
 
-/* The length first, so that neighbours cannot trade bytes. */
+/* Adds the length first, so that neighbours cannot trade bytes. */
 static void add(XXH3_state_t *state, const void *data, int64_t bytes)
 {
 	XXH3_128bits_update(state, &bytes, sizeof(bytes));

@@ -18,7 +18,7 @@ static int64_t latent_bytes(const struct smalti_request *request)
 	return request->latents ? request->latents_count * (int64_t)sizeof(float) : 0;
 }
 
-/* With what the request points to: the latents, then the texts that there are. */
+/* Packs a request with its data: the latents, then the texts that are given. */
 static struct smalti_order *pack(struct smalti_request *request, int64_t *bytes, struct smalti_error *error)
 {
 	*bytes = (int64_t)sizeof(struct smalti_order) + latent_bytes(request);
@@ -38,7 +38,7 @@ static struct smalti_order *pack(struct smalti_request *request, int64_t *bytes,
 	return order;
 }
 
-/* Has the request point to what lies behind it. */
+/* Makes the request point to the data behind it. */
 static void unpack(struct smalti_order *order)
 {
 	struct smalti_request *request = &order->request;

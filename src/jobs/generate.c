@@ -56,7 +56,7 @@ struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti
 	if (!batch)
 		return NULL;
 	batch->model = model;
-	/* Enough images to keep every worker busy while others are between stages. */
+	/* Enough images keep every worker busy while others are between stages. */
 	const int64_t most = 2 * (int64_t)model->session->workers + 2;
 	if (smalti_queue_open(&batch->queue, model->session, most, error) == 0)
 		batch->texts = smalti_texts_new(model, batch->queue.cancelled, error);
@@ -118,14 +118,14 @@ void smalti_batch_close(struct smalti_batch *batch)
 	free(batch);
 }
 
-/* With one more image. */
+/* Tells whether memory lacks room for one more image. */
 static bool is_short_of_memory(const struct smalti_batch *batch, const struct smalti_plan *plan)
 {
 	return batch->queue.active_bytes + plan->bytes + smalti_texts_unused_bytes(batch->texts) >
 	       smalti_memory_for_images(batch->model);
 }
 
-/* As the memory allows. */
+/* Waits until memory has room. */
 static void admit(struct smalti_batch *batch, const struct smalti_plan *plan)
 {
 	smalti_queue_admit(&batch->queue, plan->bytes, smalti_memory_for_images(batch->model));
@@ -162,7 +162,8 @@ static int deliver_latents(void *user, int64_t count, const float *values, struc
 	return work->receiver.latents(work->receiver.user, work->latent_shape, values, error);
 }
 
-/* `rows` rows of the image from `first` on, as bytes; those of `pixels` begin every `stride` values. */
+/* Hands over `rows` rows of the image from `first` on, as bytes; rows of `pixels` begin every `stride`
+ * values. */
 static int hand_over(const struct smalti_image_job *work, int64_t first, int64_t rows, int64_t stride,
 		     const float *pixels, struct smalti_error *error)
 {
@@ -180,7 +181,7 @@ static int hand_over_row(void *user, int64_t row, const float *pixels, struct sm
 	return hand_over(user, row, 1, 0, pixels, error);
 }
 
-/* The rows that are kept of a band. */
+/* Delivers the rows of a band that the image keeps. */
 static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
 			struct smalti_error *error)
 {
@@ -226,7 +227,7 @@ static struct smalti_tile *insert_diffusion(struct smalti_image_job *work, int64
 	return smalti_diffuse(model->denoiser, work->job.task_group, &diffusion);
 }
 
-/* How many tokens its captions have, and how many there are. */
+/* Returns the number of an image's captions, and how many tokens each has. */
 static int caption_tokens(const struct smalti_image_job *work, int64_t tokens[2])
 {
 	int captions = 0;
@@ -236,7 +237,7 @@ static int caption_tokens(const struct smalti_image_job *work, int64_t tokens[2]
 	return captions;
 }
 
-/* Counts the arithmetic of a work, once its texts are known. */
+/* Counts the flops of an image, once its texts are known. */
 static int estimate(struct smalti_image_job *work, struct smalti_error *error)
 {
 	const struct smalti_plan *plan = work->plan;
@@ -269,7 +270,7 @@ static void insert_tasks(struct smalti_image_job *work, int64_t image)
 	smalti_tile_release(latents);
 }
 
-/* What an image is resized with, if it is. */
+/* Opens the resizer of an image, if it is resized. */
 static int open_resizer(struct smalti_image_job *work, struct smalti_error *error)
 {
 	const struct smalti_plan *plan = work->plan;
@@ -308,7 +309,7 @@ static int prepare(struct smalti_image_job *work, struct smalti_error *error)
 	return 0;
 }
 
-/* NULL when the image cannot be made. */
+/* Returns a new image; NULL if it cannot be made. */
 static struct smalti_image_job *new_image(struct smalti_batch *batch, struct smalti_plan *plan,
 					  const struct smalti_image_callbacks *receiver,
 					  struct smalti_error *error)
@@ -334,7 +335,7 @@ static void exchange_failures(void *queue)
 	smalti_queue_exchange_failures(queue);
 }
 
-/* All ranks make the image, with the same tasks, or none does. */
+/* Makes all ranks make the image, with the same tasks, or none. */
 static int agree(struct smalti_batch *batch, const struct smalti_image_job *work, struct smalti_error *error)
 {
 	struct smalti_ranks_vote vote = {.idle = exchange_failures, .user = &batch->queue};
@@ -429,7 +430,7 @@ static void make_ordered(struct smalti_batch *batch, struct smalti_order *order)
 							 .done = ignore_done};
 	struct smalti_plan *plan = smalti_request_resolve(batch->model, &order->request, &error);
 	smalti_insertion_begin(throttle);
-	submit(batch, plan, order->image, &callbacks, &error); /* what fails fails on all ranks */
+	submit(batch, plan, order->image, &callbacks, &error); /* a failure occurs on all ranks */
 	smalti_insertion_end(throttle);
 	smalti_plan_free(plan);
 }

@@ -6,7 +6,7 @@
 #include "image/png_reader.h"
 #include "text/cleaning.h"
 
-/* 1 or 0; -1 if the machine could not at this moment. */
+/* Tells whether this program made it: 1 or 0; -1 if the machine cannot tell now. */
 static int is_ours(const struct smalti_image_file *file, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
@@ -105,7 +105,7 @@ void smalti_image_file_close(struct smalti_image_file *file)
 
 static const char *const noises[] = {"f32", "f16", "bf16"};
 
-/* cJSON's numbers are doubles: a seed may need more digits. */
+/* Adds a count as text: cJSON's numbers are doubles, and a seed may need more digits. */
 static bool add_count(cJSON *object, const char *key, int64_t value)
 {
 	char text[32];

@@ -58,7 +58,7 @@ static int fit_bin(struct smalti_input_image *p, struct smalti_fit *fit, struct 
 	return 0;
 }
 
-/* As the reference chooses (docs/reference.md 6.4, 6.6). */
+/* Returns the filter that the reference chooses (docs/reference.md 6.4, 6.6). */
 static enum smalti_filter filter_of(int64_t image_size)
 {
 	return image_size >= 2048 ? SMALTI_FILTER_LANCZOS : SMALTI_FILTER_BICUBIC;

@@ -22,7 +22,7 @@ struct smalti_interpolator {
 	int64_t next;           /* row of the result */
 };
 
-/* torch's arithmetic, in floats. */
+/* Uses torch's arithmetic, in floats. */
 static struct between between_of(const struct axis *axis, int64_t at)
 {
 	const float scale = (float)axis->from / (float)axis->resized;
@@ -97,7 +97,7 @@ int smalti_interpolator_rows(struct smalti_interpolator *it, int64_t first, int6
 		const struct between b = between_of(&it->rows, it->next);
 		if (b.second >= first + count)
 			break;
-		/* what ended with rows that were given before is made: the upper one is the last at least */
+		/* rows that ended with earlier calls are made: the upper row is at least the last one */
 		const float *upper = b.first < first ? it->last : rows + (b.first - first) * line;
 		const float *lower = b.second < first ? it->last : rows + (b.second - first) * line;
 		make_row(it, upper, lower, b.weight);

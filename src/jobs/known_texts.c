@@ -2,7 +2,7 @@
 #include "jobs/known_texts.h"
 
 struct known {
-	struct smalti_text_encoder encoder; /* first: it is what others know */
+	struct smalti_text_encoder encoder; /* first: callers know only this */
 	struct smalti_known_texts texts;
 };
 
@@ -59,7 +59,7 @@ static int64_t mapped_bytes(const struct smalti_text_encoder *encoder)
 
 static void stream(struct smalti_text_encoder *encoder)
 {
-	(void)encoder; /* of no weights */
+	(void)encoder; /* it has no weights */
 }
 
 static const struct smalti_text_encoder_functions functions = {

@@ -16,7 +16,7 @@ void smalti_model_defaults(struct smalti_model_options *options)
 	*options = (struct smalti_model_options){0};
 }
 
-/* What a model is made of: the components' directories or files, then files in these. */
+/* The parts of a model: the components' directories or files, then files in these. */
 enum { INDEX, TOKENIZER, TEXT_ENCODER, TRANSFORMER, VAE, SCHEDULER, COMPONENTS };
 enum { TOKENIZER_FILE = COMPONENTS, TEXT_FILE, TRANSFORMER_FILE, VAE_FILE, SCHEDULER_FILE, PATHS };
 
@@ -83,8 +83,8 @@ static int open_vae(struct smalti_model *model, char *const *paths, const char *
 	return model->vae ? 0 : -1;
 }
 
-/* In the memory there is, weights may take half of what is left for them and the images: packed ones else
- * stay as the file has them, the text encoder's are else given back behind their readers. */
+/* Fits weights into half of the memory left for them and the images. Packed ones else stay as the file has
+ * them; the text encoder's are else given back behind their readers. */
 static void fit_into_memory(struct smalti_model *model)
 {
 	int64_t left = model->session->memory - SMALTI_PROGRAM_BYTES - model->held_bytes -
@@ -137,8 +137,7 @@ static int open_parts(struct smalti_model *model, char *const *paths, const stru
 	    smalti_model_index_read(paths[INDEX], &index, error) < 0)
 		return -1;
 	model->text.max_tokens = smalti_pipeline_tokens(index.pipeline);
-	/* A scheduler's directory that was given has the file for itself; else diffusers goes by the index.
-	 */
+	/* A given scheduler directory has its class in the file; otherwise diffusers follows the index. */
 	const char *class = !o->scheduler && index.scheduler[0] ? index.scheduler : NULL;
 	model->scheduler_path = smalti_format(error, "%s", paths[SCHEDULER_FILE]);
 	if (!model->scheduler_path || smalti_component_check(paths[SCHEDULER], error) < 0 ||
@@ -153,7 +152,7 @@ static int open_parts(struct smalti_model *model, char *const *paths, const stru
 	if (smalti_model_check(&index, &model->transformer, &model->vae->config, &model->text.config, error) <
 	    0)
 		return -1;
-	const bool whole = !o->text_encoder && !o->transformer; /* the words are those of both */
+	const bool whole = !o->text_encoder && !o->transformer; /* the words belong to both */
 	if (whole && smalti_words_read(directory_of(o, error), &model->words, error) < 0)
 		return -1;
 	if (look_for_unused(model, error) < 0)

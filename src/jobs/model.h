@@ -17,67 +17,67 @@ struct smalti_model {
 	struct smalti_prompt_encoder text;
 	struct smalti_checkpoint *dit_checkpoint, *vae_checkpoint;
 	struct smalti_denoiser *denoiser;
-	struct smalti_transformer_config transformer; /* that it was made by */
+	struct smalti_transformer_config transformer; /* from which it was made */
 	struct smalti_vae_net *vae;                   /* the decoder */
-	int64_t mapped_bytes; /* of the files, that have to be in memory under the session's limit */
-	int64_t held_bytes;   /* of the session's memory, by others beside it */
-	char *words;          /* that it was trained on; NULL: not known */
+	int64_t mapped_bytes; /* bytes of the files that have to be in memory under the session's limit */
+	int64_t held_bytes;   /* bytes of the session's memory that others hold */
+	char *words;          /* on which it was trained; NULL: not known */
 	char *scheduler_path;
 	struct smalti_scheduler_config scheduler;
-	struct smalti_error no_scheduler; /* why that one cannot be run, if so: another has to be asked for */
+	struct smalti_error no_scheduler; /* why that scheduler cannot run, if so: requests name another */
 	struct smalti_error unused;       /* says which tensors are not used, if any: no failure */
 	char digest[SMALTI_DIGEST_LENGTH + 1];
 };
 
-/* What a model is opened beside. */
+/* What else uses the session of a model. */
 struct smalti_model_company {
-	int64_t held_bytes;              /* of the session's memory, by others */
-	struct smalti_known_texts texts; /* where there are any: all that it will be asked for */
+	int64_t held_bytes;              /* bytes of the session's memory that others hold */
+	struct smalti_known_texts texts; /* if there are any, the model is asked for no other texts */
 };
 
-/* As smalti_model_open(); `company` stays as long as the model. */
+/* Opens a model like smalti_model_open(); `company` stays as long as the model. */
 struct smalti_model *smalti_model_open_beside(struct smalti_session *session,
 					      const struct smalti_model_options *options,
 					      const struct smalti_model_company *company,
 					      struct smalti_error *error);
 
-/* The directory of a component: the one given, else NAME below the pipeline's directory. For free(). */
+/* Returns the directory of a component: the given one, or NAME below the pipeline's directory. For free(). */
 char *smalti_model_component(const char *given, const char *directory, const char *name,
 			     struct smalti_error *error);
 
-/* Pixels to a latent. */
+/* Returns the pixels of a latent's side. */
 int64_t smalti_model_factor(const struct smalti_model *model);
 
-/* Texts as the transformer reads them, each encoded once while it is in use or was used lately: above all the
- * empty negative prompt. Used by one thread, the one that inserts tasks. */
+/* Texts as the transformer reads them. Each is encoded once while it is used or was used lately: above all
+ * the empty negative prompt. Only the thread that inserts tasks uses them. */
 struct smalti_texts;
 
-/* A text under one token sequence; its encoding may still be running. */
+/* A text of one token sequence; its encoding may still be running. */
 struct smalti_text {
-	struct smalti_task_group *task_group; /* fails with the encoding; who reads the caption needs it */
+	struct smalti_task_group *task_group; /* fails with the encoding; readers of the caption need it */
 	struct smalti_cross_cache *cache;
 	int64_t tokens;
 };
 
-/* Encodings fail when `task_group` does. */
+/* Makes texts, whose encodings fail when `task_group` does. */
 struct smalti_texts *smalti_texts_new(struct smalti_model *model, struct smalti_task_group *task_group,
 				      struct smalti_error *error);
-/* After the last task that reads a caption was inserted. NULL is allowed. */
+/* Frees the texts, after the last task that reads a caption was inserted. NULL is allowed. */
 void smalti_texts_free(struct smalti_texts *texts);
 
 enum { SMALTI_TEXTS_TOGETHER = 2 };
 
-/* Prepares, tokenizes and inserts the tasks that encode those of up to SMALTI_TEXTS_TOGETHER prompts that are
- * not there, together, over the strategy's places; found[i] is the text of prompts[i]. Give each back; after
- * a failure there are none. */
+/* Prepares and tokenizes up to SMALTI_TEXTS_TOGETHER prompts, and inserts the tasks that encode the missing
+ * ones, together, over the strategy's places. found[i] is the text of prompts[i]. Give each back; after a
+ * failure there are none. */
 int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int count,
 		     enum smalti_cleaning cleaning, const struct smalti_strategy *strategy, int64_t priority,
 		     const struct smalti_text **found, struct smalti_error *error);
-/* Bytes of the captions that are kept and not in use; and to forget them. */
+/* Returns the bytes of the captions that are kept and not in use, or forgets these captions. */
 int64_t smalti_texts_unused_bytes(const struct smalti_texts *texts);
 void smalti_texts_drop_unused(struct smalti_texts *texts);
-/* Over several ranks these have to agree on what is known of texts: whether any has failed here; and has all
- * encoded again. @{ */
+/* Tells whether any text has failed here, or has all encoded again: ranks have to agree on the known texts.
+ * @{ */
 bool smalti_texts_any_failed(const struct smalti_texts *texts);
 void smalti_texts_forget(struct smalti_texts *texts);
 /* @} */

@@ -80,14 +80,14 @@ static int plan_bands(struct smalti_plan *plan, const struct smalti_vae_budget *
 				   plan->request.tile_rows, budget, &plan->decoding, error);
 }
 
-/* What the session's memory allows beside the weights; what does not fit is left to the session's scratch, or
- * refused when the image is admitted. Bands that were not asked for are lower where tall ones do not fit. */
+/* Plans decoding in the session's memory beside the weights. The rest goes to the session's scratch, or the
+ * image is refused at admission. Bands of no requested height are lower if tall ones do not fit. */
 static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *model, bool asked,
 			 struct smalti_error *error)
 {
 	struct smalti_vae_budget budget = smalti_vae_no_budget(model->session->planned_workers);
 	struct smalti_error ignored = SMALTI_NO_ERROR;
-	enum { SMALL = 8 }; /* so many images fit: then none has to hold up the others' tasks */
+	enum { SMALL = 8 }; /* if so many images fit, none has to delay the others' tasks */
 	if (!model->session->offloads) {
 		budget.memory = smalti_memory_for_images(model);
 		budget.at_once = budget.memory / SMALL;
@@ -101,7 +101,7 @@ static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *mo
 	return status < 0 && !plan->decoding.storage ? smalti_pass(error, &ignored) : 0;
 }
 
-/* The decoding's bands are spread over the strategy's places, too. */
+/* Spreads the decoding's bands over the strategy's places. */
 static int distribute_decoding(struct smalti_plan *plan, struct smalti_error *error)
 {
 	const int places = smalti_session_place_count(plan->model->session);
@@ -128,7 +128,7 @@ static void estimate_bytes(struct smalti_plan *plan, const struct smalti_model *
 	plan->bytes += texts * d->functions->cross_cache_bytes(d, model->text.max_tokens);
 }
 
-/* diffusers takes the bins by the transformer's sample size, in latents of 8 pixels. */
+/* Chooses the bin. Like diffusers it goes by the transformer's sample size, in latents of 8 pixels. */
 static int choose_bin(struct smalti_plan *plan, struct smalti_error *error)
 {
 	const struct smalti_model *model = plan->model;
@@ -167,7 +167,7 @@ int64_t smalti_tile_tokens(const struct smalti_session *session, const struct sm
 	return smalti_devices_alone(session) ? most_tokens(session, denoiser) : SMALTI_GPU_TILE_TOKENS;
 }
 
-/* What is asked for, every default replaced by what it stands for. */
+/* Writes the request with every default replaced by its value. */
 static int spell_out(struct smalti_plan *plan, const struct smalti_request *request,
 		     struct smalti_error *error)
 {

@@ -7,22 +7,21 @@
 
 #include <stdatomic.h>
 
-/* Unless a request says otherwise: tasks of a few milliseconds at the full model's width, and enough of them
- * for many workers; on GPUs, which take a share of the tokens each, tasks that are worth their launches. */
+/* The defaults of a request: tasks of a few milliseconds at the full model's width, enough for many workers;
+ * on GPUs, which share the tokens, tasks that are worth their launches. */
 enum { SMALTI_TILE_TOKENS = 256, SMALTI_GPU_TILE_TOKENS = 4096, SMALTI_TILE_ROWS = 8 };
-/* Which of them, in a session (NULL: on CPUs) with these --shares (NULL: none). Devices that do everything
- * take as many tokens as they have memory for: attention over one band of keys is the fastest. */
+/* Returns the default for a session (NULL: on CPUs) with these --shares (NULL: none). Devices that do
+ * everything take as many tokens as they have memory for: attention over one band of keys is the fastest. */
 int64_t smalti_tile_tokens(const struct smalti_session *session, const struct smalti_denoiser *denoiser,
 			   const char *shares);
 
 /* Active images share the plan that they were submitted with. */
 struct smalti_plan {
-	atomic_int users; /* that free it: the last one does */
+	atomic_int users; /* the last user frees it */
 	const struct smalti_model *model;
 	struct smalti_request request; /* spelled out; its strings are the plan's own */
 	char *prompt, *negative_prompt, *share_text, *strategy_text;
-	int64_t made_width,
-	    made_height; /* size that is generated, before cropping; another one where it is resized */
+	int64_t made_width, made_height;     /* size that is generated, before cropping or resizing */
 	int64_t latent_width, latent_height; /* as computed */
 	bool guided;
 	struct smalti_sampler *sampler; /* owned */
@@ -31,12 +30,12 @@ struct smalti_plan {
 	int64_t bytes; /* held at most by one image, besides weights and captions */
 };
 
-/* Of what the tasks of an image depend on and the request does not say. */
+/* Returns a digest of everything that an image's tasks depend on and the request does not say. */
 uint64_t smalti_plan_digest(const struct smalti_plan *plan);
-/* One more user. */
+/* Adds a user. */
 struct smalti_plan *smalti_plan_share(struct smalti_plan *plan);
 
-/* What of the memory that the session may hold is left beside the weights and the program. */
+/* Returns the bytes of the session's memory that are left beside the weights and the program. */
 int64_t smalti_memory_for_images(const struct smalti_model *model);
-/* SMALTI_ENOMEM for an image that needs more, unless the session has a place for what does not fit. */
+/* Refuses, with SMALTI_ENOMEM, an image that needs more, unless the session has scratch. */
 int smalti_plan_check_memory(const struct smalti_plan *plan, struct smalti_error *error);

@@ -9,7 +9,7 @@ int smalti_plan_place_count(const struct smalti_plan *plan)
 	return plan->strategy.count ? smalti_session_place_count(plan->model->session) : 1;
 }
 
-/* Counts the last pass at a place, holding the most that it does in any. */
+/* Counts the last pass at a place, with the most bytes that the place holds in any pass. */
 static int load_at(const struct smalti_plan *plan, int place, struct smalti_load *all,
 		   struct smalti_error *error)
 {

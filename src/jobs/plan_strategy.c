@@ -15,8 +15,7 @@ static char *write_shares(const double *shares, int places, struct smalti_error 
 	return text;
 }
 
-/* Of a prompt, before it is known how many tokens it has: what cross-attention to them takes matters little.
- */
+/* Estimates the tokens of a prompt, which are not known yet: cross-attention costs little. */
 struct smalti_denoising smalti_plan_denoising(const struct smalti_plan *plan)
 {
 	enum { EMPTY = 1, SOME = 40 };
@@ -32,7 +31,7 @@ struct smalti_denoising smalti_plan_denoising(const struct smalti_plan *plan)
 	return denoising;
 }
 
-/* The request's texts with numbers and a name for `auto`; shares NULL: by default. */
+/* Chooses the numbers and the name that the request's `auto` stands for. */
 static int choose(const struct smalti_plan *plan, double *shares, char name[SMALTI_STRATEGY_NAME],
 		  struct smalti_error *error)
 {
@@ -51,7 +50,7 @@ static int choose(const struct smalti_plan *plan, double *shares, char name[SMAL
 	return status;
 }
 
-/* The texts become the plan's own, and say what is meant. */
+/* Copies the texts into the plan, with `auto` replaced. */
 static int spell_out(struct smalti_plan *plan, double *shares, int places, struct smalti_error *error)
 {
 	struct smalti_request *r = &plan->request;
@@ -85,7 +84,7 @@ static int read_texts(struct smalti_plan *plan, struct smalti_error *error)
 	const struct smalti_request *r = &plan->request;
 	const int places = smalti_session_place_count(plan->model->session);
 	SCOPED(free) double *shares = smalti_calloc(places, sizeof(*shares), error);
-	const bool alike = smalti_ranks_count() > 1; /* places: rank 0 is one as the others */
+	const bool alike = smalti_ranks_count() > 1; /* rank 0 is a place like the others */
 	for (int place = 0; shares && alike && place < places; place++)
 		shares[place] = 1;
 	if (!shares || spell_out(plan, shares, places, error) < 0)

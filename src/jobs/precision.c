@@ -39,7 +39,7 @@ enum smalti_dtype smalti_precision_vae_dtype(enum smalti_precision precision,
 	return dtype == SMALTI_F16 && config->force_upcast ? SMALTI_F32 : dtype;
 }
 
-/* What else may be the cause where somebody gave latents. */
+/* Names the given latents as another possible cause. */
 static void blame_latents(const struct smalti_maker *maker, char text[96])
 {
 	float largest = 0;

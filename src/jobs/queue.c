@@ -25,7 +25,7 @@ void smalti_queue_close(struct smalti_queue *queue)
 	queue->cancelled = NULL;
 }
 
-/* Into and out of the list of active jobs. */
+/* Moves a job into or out of the active list. */
 static void enter(struct smalti_job *job)
 {
 	struct smalti_queue *queue = job->queue;
@@ -51,7 +51,7 @@ static void leave(struct smalti_job *job)
 	queue->active_bytes -= job->bytes;
 }
 
-/* On a worker, when the last task of a job has ended. */
+/* Notes on a worker that the last task of a job has ended. */
 static void ended(void *user)
 {
 	struct smalti_job *job = user;
@@ -62,8 +62,8 @@ static void ended(void *user)
 	smalti_condition_tell(&queue->any);
 }
 
-/* Whether other ranks have ended it, too, if this is the one that hears of it. What failed elsewhere is the
- * cause of what failed here since, but what was cancelled there may have failed here. */
+/* Tells whether other ranks have ended it, too, if this rank hears of it. A failure elsewhere is the cause of
+ * a later one here, but a job cancelled there may have failed here. */
 static bool ended_everywhere(struct smalti_job *job)
 {
 	struct smalti_error elsewhere = SMALTI_NO_ERROR, here = SMALTI_NO_ERROR;
@@ -125,7 +125,6 @@ void smalti_queue_exchange_failures(struct smalti_queue *queue)
 		}
 }
 
-/* Completes what can be. */
 static void complete_ended(struct smalti_queue *queue)
 {
 	smalti_queue_exchange_failures(queue);
@@ -148,7 +147,7 @@ static void report(const struct smalti_queue *queue)
 		queue->progress(queue->user);
 }
 
-/* While the insertion of a job is blocked. */
+/* Serves the queue while the insertion of a job is blocked. */
 static void meanwhile(void *user)
 {
 	struct smalti_queue *queue = user;
@@ -185,7 +184,7 @@ void smalti_queue_admit(struct smalti_queue *queue, int64_t bytes, int64_t memor
 		smalti_queue_wait(queue);
 }
 
-/* Between one look and the next, other threads may submit. */
+/* Lets other threads submit between two calls. */
 static bool any_active(struct smalti_queue *queue)
 {
 	struct smalti_throttle *throttle = &queue->session->throttle;
@@ -214,7 +213,7 @@ int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const ch
 {
 	struct smalti_throttle *throttle = &queue->session->throttle;
 	smalti_insertion_begin(throttle);
-	/* What began first is ended first, while its tiles are in the caches. */
+	/* Jobs that began first end first, while their tiles are in the caches. */
 	job->task_group = smalti_task_group_new(queue->session, name, job->ahead - queue->submitted, error);
 	if (!job->task_group) {
 		smalti_insertion_end(throttle);

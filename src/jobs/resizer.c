@@ -12,14 +12,14 @@ static bool is_side(int64_t side)
 	return side >= 1 && side <= SMALTI_FIT_SIDE_MAX;
 }
 
-/* side · to / from in the reference's arithmetic: the product exact, the quotient a double, its fraction cut.
- * It can be past the longest side. */
+/* Returns side · to / from in the reference's arithmetic: the product exact, the quotient a double, its
+ * fraction cut. It can exceed the longest side. */
 static int64_t in_proportion(int64_t side, int64_t to, int64_t from)
 {
 	return (int64_t)((double)(side * to) / (double)from);
 }
 
-/* Of what is cut off on both sides: half, and of an odd number the even one of the two nearest. */
+/* Returns the excess of one side: half, and of an odd number the even one of the two nearest. */
 static int64_t half_even(int64_t excess)
 {
 	const int64_t half = excess / 2;
@@ -63,9 +63,9 @@ struct smalti_resizer {
 
 	uint8_t *row;                /* of the image */
 	struct smalti_taps *columns; /* of the crop */
-	int32_t *column_weights;     /* theirs */
+	int32_t *column_weights;     /* of `columns` */
 	struct smalti_taps taps;     /* of the row that is being made */
-	/* Rows of the image at the crop's width, row r at r % ring_rows: those of the taps lie there. */
+	/* Rows of the image at the crop's width, row r at r % ring_rows. It holds the rows of the taps. */
 	int64_t ring_rows;
 	uint8_t *ring;
 	const uint8_t **window; /* the rows of the taps in order */
@@ -90,7 +90,7 @@ static int check(int64_t height, int64_t width, const struct smalti_fit *fit, st
 			   (long long)fit->top, SMALTI_FIT_SIDE_MAX);
 }
 
-/* Sides are below 2^31, so products with a few taps or channels are within 64 bits. */
+/* Allocates the buffers. Sides are below 2^31, so products with a few taps or channels fit 64 bits. */
 static int allocate(struct smalti_resizer *r, struct smalti_error *error)
 {
 	const int64_t columns = r->fit.crop_width;
@@ -133,7 +133,7 @@ static uint8_t *ring_row(struct smalti_resizer *r, int64_t row)
 	return r->ring + row % r->ring_rows * r->fit.crop_width * CHANNELS;
 }
 
-/* Reads on to row `end`; keeps those from `first`. */
+/* Reads the rows before `end`, and keeps those from `first` on. */
 static int read_to(struct smalti_resizer *r, int64_t first, int64_t end, struct smalti_error *error)
 {
 	for (; r->rows_read < end; r->rows_read++) {

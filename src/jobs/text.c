@@ -15,7 +15,7 @@ struct entry {
 	struct encoding *encoding;
 	int32_t *ids;
 	int64_t users, last_use;
-	bool forgotten; /* is not found any more */
+	bool forgotten; /* is no longer found */
 	struct entry *next;
 };
 
@@ -69,7 +69,8 @@ static bool failed(const struct entry *entry)
 	return entry->encoding && smalti_task_group_failed(entry->encoding->task_group);
 }
 
-/* Whether it may be found: over several ranks by the order of requests alone, so that all find the same. */
+/* Tells whether an entry may be found: over several ranks by the order of requests alone, so that all find
+ * the same. */
 static bool is_known(const struct smalti_texts *texts, const struct entry *entry)
 {
 	if (smalti_ranks_count() == 1)
@@ -114,11 +115,11 @@ static struct encoding *begin_encoding(struct smalti_texts *texts, int64_t prior
 	}
 	smalti_task_group_needs(encoding->task_group, texts->model->task_group);
 	smalti_task_group_needs(encoding->task_group, texts->task_group);
-	smalti_task_group_path(encoding->task_group, SMALTI_LONGEST_PATH); /* all of an image is behind it */
+	smalti_task_group_path(encoding->task_group, SMALTI_LONGEST_PATH); /* the whole image waits for it */
 	return encoding;
 }
 
-/* The tasks of an encoding: T5, then what the transformer keeps of it. */
+/* Inserts the tasks of an encoding: T5, then the cross caches. */
 static int encode(struct smalti_texts *texts, struct entry *const *entries, int count,
 		  const struct smalti_strategy *strategy, int64_t priority, struct smalti_error *error)
 {
@@ -143,7 +144,7 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 		smalti_tile_release(hidden[i]);
 	}
 	if (!smalti_task_group_broken(encoding->task_group))
-		return 0; /* what fails meanwhile fails who needs it */
+		return 0; /* a later failure fails the group's readers */
 	return smalti_task_group_status(encoding->task_group, error);
 }
 

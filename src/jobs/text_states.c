@@ -2,7 +2,7 @@
 #include "codelets/codelets.h"
 #include "jobs/model.h"
 
-/* The states of texts for who asks for them; images have theirs from text.c. */
+/* The states of texts for callers of the library; images have theirs from text.c. */
 
 void smalti_text_states_free(struct smalti_text_states *states)
 {
@@ -23,7 +23,7 @@ static int tokenize(const struct smalti_model *model, const char *text, enum sma
 	return states->values ? 0 : -1;
 }
 
-/* The tasks of texts that are encoded together. */
+/* Inserts the tasks of texts that are encoded together. */
 static void insert_some(const struct smalti_model *model, struct smalti_task_group *task_group,
 			struct smalti_text_states *states, int count)
 {

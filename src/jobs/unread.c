@@ -21,13 +21,13 @@ int smalti_words_read(const char *directory, char **words, struct smalti_error *
 	return found && !*words ? -1 : 0;
 }
 
-/* Letters of any script, but for ASCII's other characters. */
+/* Accepts letters of any script, and digits. */
 static bool in_word(char c)
 {
 	return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
 }
 
-/* The next word from `text` on, *length bytes of it; NULL: none. */
+/* Returns the next word from `text` on, *length bytes of it; NULL: none. */
 static const char *next_word(const char *text, size_t *length)
 {
 	while (*text && !in_word(*text))
@@ -38,7 +38,7 @@ static const char *next_word(const char *text, size_t *length)
 	return *length ? text : NULL;
 }
 
-/* Whether the word is among those of the list, in any case. */
+/* Tells whether the list has the word, in any case of its letters. */
 static bool is_listed(const char *list, const char *word, size_t length)
 {
 	size_t found;
@@ -48,7 +48,7 @@ static bool is_listed(const char *list, const char *word, size_t length)
 	return false;
 }
 
-/* Each word of the text that the list lacks once, ", " between. */
+/* Lists each word of the text that the list lacks once, with ", " between. */
 static char *unknown_words(const char *list, const char *text, struct smalti_error *error)
 {
 	char *unknown = smalti_calloc(UNKNOWN_BYTES, 1, error);
@@ -65,7 +65,7 @@ static char *unknown_words(const char *list, const char *text, struct smalti_err
 	return unknown;
 }
 
-/* Whether the first `length` bytes of a text have no more tokens than are read: 1, 0, or -1. */
+/* Tells whether the first `length` bytes of a text have no more tokens than are read: 1, 0, or -1. */
 static int fits(const struct smalti_prompt_encoder *encoder, const char *text, size_t length,
 		struct smalti_error *error)
 {
@@ -77,7 +77,7 @@ static int fits(const struct smalti_prompt_encoder *encoder, const char *text, s
 	return count <= encoder->max_tokens;
 }
 
-/* The last space of text[first … end), past `first`; 0: none. */
+/* Returns the last space of text[first … end), past `first`; 0: none. */
 static size_t last_space(const char *text, size_t first, size_t end)
 {
 	while (end > first + 1 && text[end - 1] != ' ')
@@ -85,7 +85,7 @@ static size_t last_space(const char *text, size_t first, size_t end)
 	return end > first + 1 ? end - 1 : 0;
 }
 
-/* The end of a text that does not fit: what is behind the most whole words that do. */
+/* Returns the end of a text that does not fit: the part behind the most whole words that fit. */
 static char *cut_of(const struct smalti_prompt_encoder *encoder, const char *text, size_t length,
 		    struct smalti_error *error)
 {

@@ -5,10 +5,10 @@
 #include "checkpoint/config.h"
 #include "graphs/tensors.h"
 
-/* Looks for tensors of a checkpoint that the component of this configuration does not have, LoRA weights for
- * instance, and says in *note which there are: a line for the user, no failure. It keeps what is there from
- * other components, and stays as it is for a checkpoint that has none. What other programs leave in files and
- * nobody uses is passed over. -1 when memory is short. */
+/* Looks for tensors that the component of this configuration does not have, such as LoRA weights, and names
+ * them in *note: a line for the user, no failure. *note keeps other components' text, and does not change
+ * without such tensors. Tensors that other programs leave unused in files are ignored. -1 when memory is
+ * short. */
 int smalti_unused_tensors(const struct smalti_checkpoint *checkpoint, enum smalti_component component,
 			  const void *config, struct smalti_error *note, struct smalti_error *error);
 

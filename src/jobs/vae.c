@@ -22,7 +22,7 @@ struct smalti_checkpoint *smalti_vae_read(const char *directory, const char *var
 	return status < 0 ? NULL : smalti_checkpoint_open(directory, SMALTI_STEM_DIFFUSERS, variant, error);
 }
 
-/* The VAE's directory in a pipeline's; else the directory is its own. */
+/* Returns the VAE's directory in a pipeline's; otherwise the directory itself. */
 static char *find_directory(const char *given, struct smalti_error *error)
 {
 	const char *directory = given ? given : smalti_embedded_model(error);

@@ -21,7 +21,7 @@ static int check(const struct smalti_vae *vae, const struct smalti_vae_decoding 
 				   d->request.width / factor, error);
 }
 
-/* A request on its way, and what its VAE computes in. */
+/* A request that is run, and the dtype in which its VAE computes. */
 struct decoding {
 	struct smalti_vae_decoding given;
 	enum smalti_dtype compute;
@@ -32,7 +32,7 @@ struct encoding {
 	enum smalti_dtype compute;
 };
 
-/* A band of finished rows, as the caller wants it. */
+/* Delivers a band of finished rows in the caller's format. */
 static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
 			struct smalti_error *error)
 {
@@ -107,7 +107,7 @@ static int read_rows(void *user, int64_t first, int64_t rows, int64_t width, flo
 	return 0;
 }
 
-/* The encoder's planes: means, then deviations. */
+/* Delivers the encoder's planes: means, then deviations. */
 static int deliver_planes(void *user, int64_t count, const float *values, struct smalti_error *error)
 {
 	const struct encoding *encoding = user;

@@ -30,7 +30,8 @@ static int list_maps(const struct smalti_vae_net *l, const struct smalti_vae_pla
 	return 0;
 }
 
-/* The plan is the one that runs, chosen at ordinary speeds; the machine's own only say how long it takes. */
+/* Predicts the plan's time at the machine's speeds. The plan was chosen at ordinary speeds, like one that
+ * runs. */
 static int estimate_time(const struct smalti_session *session, const struct smalti_vae_net *net,
 			 const struct smalti_vae_request *request, struct smalti_vae_plan *plan,
 			 struct smalti_error *error)

@@ -45,7 +45,7 @@ int smalti_vae_request_budget(const struct smalti_session *session, const struct
 	return budget->scratch < 0 ? -1 : 0;
 }
 
-/* A plan that fits before one that does not, then the faster one, else the one that asks for less. */
+/* Prefers a plan that fits, then the faster one, or if none fits the one with less memory. */
 static bool better(const struct smalti_vae_plan *a, int status_a, const struct smalti_vae_plan *b,
 		   int status_b)
 {
@@ -56,13 +56,13 @@ static bool better(const struct smalti_vae_plan *a, int status_a, const struct s
 	return status_a == 0 ? a->seconds < b->seconds : a->memory < b->memory;
 }
 
-/* Tells whether bands are for devices that do everything: they gain nothing by having many. */
+/* Tells whether bands are for devices that do everything: they gain nothing from many bands. */
 static bool is_for_devices(const struct smalti_session *session)
 {
 	return smalti_devices_alone(session) && session->device_counts.of[SMALTI_CUDA_DEVICES] > 0;
 }
 
-/* High bands waste less at their borders, low ones need less memory. */
+/* Tries heights: high bands waste less at their borders, low ones need less memory. */
 static int find_plan(const struct smalti_session *session, const struct smalti_vae_net *net,
 		     const struct smalti_vae_request *request, const struct smalti_vae_budget *budget,
 		     struct smalti_vae_plan *best, struct smalti_error *error)
@@ -131,7 +131,7 @@ int64_t smalti_vae_shared_rows(int64_t height, int64_t places)
 	return best;
 }
 
-/* Those of the request; all 0: it has none. */
+/* Reads the shares of the request; all 0: it has none. */
 static int read_shares(const struct smalti_session *session, const struct smalti_vae_request *request,
 		       double *shares, struct smalti_error *error)
 {

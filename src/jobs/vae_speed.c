@@ -13,7 +13,7 @@ enum { ROWS = 16, MOST_WIDTH = 512, KEYS = 1024, MOST_REPEATS = 16, MOST_PARTS =
 
 static const double enough_seconds = 0.02;
 
-/* The best of some runs: what disturbs them only makes them longer. */
+/* Returns the best time of some runs: disturbances only make a run longer. */
 static double best_seconds(enum smalti_op_number number, const void *data, const void *arguments,
 			   struct smalti_error *error)
 {
@@ -127,7 +127,7 @@ static double speed_of(const struct smalti_vae_net *l, int index, int64_t input_
 	const struct smalti_vae_layer *layer = &l->layer[index];
 	const int64_t width = input_width * l->map[index].up / l->map[index].down;
 	if (layer->kind == SMALTI_VAE_LINEAR)
-		return 0; /* a few channels: nothing beside the others */
+		return 0; /* a few channels: little compared to the others */
 	if (layer->kind == SMALTI_VAE_ATTENTION)
 		return attention_speed(layer, l->compute, error);
 	for (int i = 0; i < index; i++)

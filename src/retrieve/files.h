@@ -3,18 +3,18 @@
 
 #include "checkpoint/safetensors.h"
 
-/* Files of a directory that its description, a sealed JSON object, has the checksums of: in "files", by name.
- */
+/* The files of a directory. The directory's description, a sealed JSON object, has their checksums: in
+ * "files", by name. */
 
-/* As the file is now. */
+/* Adds the file's present checksum. */
 int smalti_files_add(cJSON *description, const char *directory, const char *name, struct smalti_error *error);
-/* SMALTI_EFORMAT: the description, a file called `described`, has no checksum of it; SMALTI_ECORRUPT: it is
- * another; `remedy` ends the message. */
+/* Checks a file. SMALTI_EFORMAT: the description, a file called `described`, has no checksum of it;
+ * SMALTI_ECORRUPT: another; `remedy` ends the message. */
 int smalti_files_check(const cJSON *description, const char *described, const char *directory,
 		       const char *name, const char *remedy, struct smalti_error *error);
-/* The checksum that the description has; "": none. */
+/* Returns the checksum in the description; "": none. */
 const char *smalti_files_digest(const cJSON *description, const char *name);
 
-/* The f32 tensor of that name and shape in the file at `path`. */
+/* Finds the f32 tensor of that name and shape in the file at `path`. */
 int smalti_files_tensor(const struct smalti_safetensors *file, const char *path, const char *name, int rank,
 			const int64_t *shape, const float **values, struct smalti_error *error);

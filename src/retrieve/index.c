@@ -68,7 +68,7 @@ static int by_digest(const void *a, const void *b)
 	return (one->digest > other->digest) - (one->digest < other->digest);
 }
 
-/* Behind the first number of the line. */
+/* Finds the key behind the line's first number. */
 static const char *key_of_line(const struct smalti_index *index, int64_t number, int64_t *length)
 {
 	const char *text = index->items.data, *line = text + index->lines[number],

@@ -6,8 +6,8 @@
 #include "retrieve/projections.h"
 #include "retrieve/vectors.h"
 
-/* An index is a directory (docs/retrieve.md): vectors, items, and what makes it one, index.json, which comes
- * last and has the checksums of the others. */
+/* An index is a directory (docs/retrieve.md): vectors, items, and index.json, which is written last and has
+ * the checksums of the others. */
 
 #define SMALTI_INDEX_FORMAT "smalti index"
 enum { SMALTI_INDEX_VERSION = 1 };
@@ -17,41 +17,42 @@ extern const char *const smalti_index_files[SMALTI_INDEX_FILES];
 extern const char smalti_index_description[]; /* index.json */
 extern const char *const smalti_index_kinds[];
 
-/* What is behind the item's place in its line of items.jsonl, `,"key":"…"}`. Free with free(). */
+/* Returns the text behind the item's number in its line of items.jsonl, `,"key":"…"}`. Free with free(). */
 char *smalti_index_key_text(const char *key, struct smalti_error *error);
 
-/* A vector as the features have it, in double, as vectors of the index are; there is room for one of these
- * behind it. False: it has none. */
+/* Turns a vector of features, in double, into one like the index's vectors. Behind it there is room for an
+ * index's vector. False: the vector has none. */
 struct smalti_index;
 bool smalti_index_finish(const struct smalti_index *index, enum smalti_index_kind kind, double *vector,
 			 float *unit);
 
-/* What captions, or images, are of; NULL: the index cannot be asked for them, which the check says. */
+/* Returns the model of captions, or images; NULL: the index cannot be asked for them, as the check
+ * reports. */
 const cJSON *smalti_index_model(const struct smalti_index *index, enum smalti_index_kind kind);
 int smalti_index_check_kind(const struct smalti_index *index, enum smalti_index_kind by,
 			    struct smalti_error *error);
-/* How captions were prepared. */
+/* Reads how captions were prepared. */
 int smalti_index_preparation(const struct smalti_index *index, int *cleaning, int64_t *max_tokens,
 			     struct smalti_error *error);
 
-/* A task group of that name, which fails when searches of the index are cancelled. */
+/* Makes a task group of that name, which fails when searches of the index are cancelled. */
 struct smalti_task_group *smalti_index_task_group(const struct smalti_index *index,
 						  struct smalti_session *session, const char *name,
 						  struct smalti_error *error);
 
-/* Behind reading: fails where one of the index's files is no longer what it was, as smalti_map_check(). */
+/* Checks the index's files after reading: fails if one has changed, as smalti_map_check(). */
 int smalti_index_check(const struct smalti_index *index, struct smalti_error *error);
 
 struct smalti_index {
 	char *directory;
 	cJSON *description; /* owns the strings of `info` */
 	struct smalti_index_info info;
-	const cJSON *model; /* what extract.json says of the model */
+	const cJSON *model; /* the model's description in extract.json */
 	struct smalti_safetensors *file;
 	const float *vectors;                  /* [items, dim] */
-	const float *mean, *whitening;         /* of images, without projections: [dim], [dim, dim] */
+	const float *mean, *whitening;         /* for images without projections: */
 	struct smalti_projections projections; /* without: no file */
-	struct smalti_task_group *cancelled;   /* NULL: none; encoding and searching end when it has failed */
+	struct smalti_task_group *cancelled;   /* encoding and searching end when it has failed; NULL: none */
 	struct smalti_map items;
 	int64_t *lines; /* where each item's line begins, and where the last one ends */
 	struct smalti_index_key {

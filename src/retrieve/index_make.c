@@ -14,7 +14,7 @@ struct making {
 	struct smalti_features *features;
 	struct smalti_features_info info;
 	int caption;
-	cJSON *described;                      /* what the projections' description is */
+	cJSON *described;                      /* the projections' description */
 	struct smalti_projections projections; /* without: no file */
 	int64_t width, dim;                    /* of the features' vectors, and the index's */
 	bool whitened;
@@ -22,7 +22,7 @@ struct making {
 	double *vector, *projected;
 	float *unit;
 	struct smalti_writer *items;
-	struct smalti_moments moments; /* of what is whitened */
+	struct smalti_moments moments; /* of the vectors that are whitened */
 	struct smalti_whitening whitening;
 };
 
@@ -52,7 +52,7 @@ static int open_features(struct making *m, struct smalti_error *error)
 	return m->caption < 0 ? -1 : 0;
 }
 
-/* Those of the features' model alone. */
+/* Opens projections, which have to be of the features' model. */
 static int open_projections(struct making *m, struct smalti_error *error)
 {
 	const struct smalti_index_options *o = m->options;
@@ -71,7 +71,7 @@ static int open_projections(struct making *m, struct smalti_error *error)
 		     : -1;
 }
 
-/* Its description comes last: without one it may be filled again. */
+/* Opens an output without a description, which is written last. */
 static int open_output(struct making *m, struct smalti_error *error)
 {
 	const char *output = m->options->output;
@@ -114,7 +114,7 @@ static int write_item(struct making *m, const struct smalti_features_row *row, s
 	return 0;
 }
 
-/* What is whitened stays as it is until all have been seen. */
+/* Takes a row's vector. Whitening waits until all have been read. */
 static bool take_vector(struct making *m, const struct smalti_features_row *row)
 {
 	if (!smalti_vector_of(&m->info, m->options->kind, m->caption, row, m->vector))
@@ -139,7 +139,7 @@ static int watch(const struct making *m, struct smalti_error *error)
 		   : 0;
 }
 
-/* 1; 0 after the last row. */
+/* Adds a row: 1; 0 after the last row. */
 static int add_row(struct making *m, struct smalti_error *error)
 {
 	struct smalti_features_row row;
@@ -183,7 +183,7 @@ static int whiten(struct making *m, int64_t number, struct smalti_error *error)
 	for (int64_t i = 0; i < m->dim; i++)
 		m->vector[i] = (double)m->unit[i];
 	smalti_whitening_apply(m->dim, m->whitening.mean, m->whitening.matrix, m->vector);
-	(void)smalti_vector_normalise(m->dim, m->vector, m->unit); /* an image that is the mean: zeros */
+	(void)smalti_vector_normalise(m->dim, m->vector, m->unit); /* an image equal to the mean: zeros */
 	if (smalti_write_at(m->vectors, m->unit, bytes, number * bytes) < 0)
 		return smalti_fail_errno(error, "%s: its vectors cannot be written", m->options->output);
 	return 0;
@@ -259,7 +259,7 @@ static int describe(const struct making *m, struct smalti_error *error)
 	return smalti_sealed_write(path, object, error);
 }
 
-/* Behind the last use of the projections. */
+/* Writes the projections after their last use. */
 static int write_projections(const struct making *m, struct smalti_error *error)
 {
 	const int status = smalti_projections_write(&m->projections, m->options->output, error);

@@ -24,7 +24,7 @@ static int64_t row_width(const struct smalti_projection_data *data)
 	return data->width[CAPTIONS] + data->width[IMAGES];
 }
 
-/* The first directory decides what all are of. */
+/* Checks the model, which the first directory decides. */
 static int check_kind(struct reading *r, int kind, struct smalti_error *error)
 {
 	struct smalti_projection_data *data = r->data;
@@ -79,7 +79,7 @@ static int open_directory(struct reading *r, struct smalti_error *error)
 	return data->caption && data->vector && data->row ? 0 : -1;
 }
 
-/* Whether an item is held out is decided by its key alone, so that it stays so when others come. */
+/* Decides by the key alone whether an item is held out, so that more items change nothing. */
 static bool is_held_out(const struct reading *r, const char *key)
 {
 	const double place = (double)(XXH3_64bits(key, strlen(key)) >> 11) * 0x1p-53;
@@ -103,8 +103,7 @@ int smalti_projection_data_row(const struct smalti_projection_data *data, int64_
 		   : smalti_fail_errno(error, "the vectors to train on cannot be read");
 }
 
-/* Of equal captions the first alone is held out: the others' images would be right, too. 1: it is to be left
- * out. */
+/* Returns 1 if an equal caption is held out already, as both images would be right: the item is left out. */
 static int is_repeated(struct reading *r, const struct smalti_features_row *row, struct smalti_error *error)
 {
 	const struct smalti_features_text *text = &row->texts[r->caption];
@@ -140,7 +139,7 @@ static int add_pair(struct reading *r, const struct smalti_features_row *row, st
 	return write_row(data, data->count++, error);
 }
 
-/* 1; 0 after the last row. */
+/* Reads a row: 1; 0 after the last row. */
 static int read_row(struct reading *r, struct smalti_error *error)
 {
 	struct smalti_features_row row;

@@ -7,8 +7,7 @@
 #include "retrieve/whitening.h"
 
 /* The pairs that projections are trained on: of each item a caption's vector and an image's, in a file
- * without a name. Those that are trained on are whitened by their own moments; what is held out stays as it
- * is. */
+ * without a name. Those trained on are whitened by their own moments; held-out ones do not change. */
 struct smalti_projection_data {
 	int file;
 	int64_t count;               /* rows of the file: a caption's vector, then an image's, f32 */
@@ -19,7 +18,7 @@ struct smalti_projection_data {
 	char *caption;
 	struct smalti_moments moments[SMALTI_KINDS];
 	struct smalti_whitening whitening[SMALTI_KINDS];
-	struct smalti_set captions; /* that are held out, by their tokens */
+	struct smalti_set captions; /* held-out captions, by their tokens */
 	double *vector;             /* of both kinds together */
 	float *row;
 };
@@ -30,6 +29,6 @@ int smalti_projection_data_open(struct smalti_projection_data *data,
 				struct smalti_projections_progress *progress, struct smalti_error *error);
 void smalti_projection_data_close(struct smalti_projection_data *data);
 
-/* A row of the file, [width of captions + width of images]. */
+/* Reads a row of the file, [width of captions + width of images]. */
 int smalti_projection_data_row(const struct smalti_projection_data *data, int64_t row, float *values,
 			       struct smalti_error *error);

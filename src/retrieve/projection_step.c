@@ -74,7 +74,7 @@ void smalti_projection_trainer_close(struct smalti_projection_trainer *t)
 	smalti_task_group_free(t->task_group);
 }
 
-/* A batch on its way; tiles of bands, but those that say otherwise. */
+/* A batch that is computed. Tiles are of bands, if nothing else is said. */
 struct step {
 	struct smalti_projection_trainer *trainer;
 	int64_t batch, bands;
@@ -82,7 +82,7 @@ struct step {
 		struct smalti_tile **x, **projected, **gradient, **weight_gradient, **parts;
 		struct smalti_tile *unit, *lse; /* of the whole batch */
 	} side[SMALTI_KINDS];
-	struct smalti_tile **room; /* that the lists above are parts of */
+	struct smalti_tile **room; /* the memory of the lists above */
 };
 
 enum { LISTS = 5 };
@@ -108,7 +108,7 @@ static int64_t rows_of(const struct step *s, int64_t band)
 	return smalti_min(BAND, s->batch - band * BAND);
 }
 
-/* The bands end to end, of rows of `bytes`; they are released. */
+/* Joins the bands end to end, with rows of `bytes`, and releases them. */
 static struct smalti_tile *join_bands(const struct step *s, struct smalti_tile **bands, int64_t bytes)
 {
 	struct smalti_task_group *task_group = s->trainer->task_group;
@@ -128,7 +128,7 @@ static struct smalti_tile *join_bands(const struct step *s, struct smalti_tile *
 	return bands[0];
 }
 
-/* Adds what bands have to the first, which alone stays. */
+/* Adds the bands to the first one, and releases the others. */
 static struct smalti_tile *add_bands(const struct step *s, struct smalti_tile **bands, int64_t count)
 {
 	for (int64_t stride = 1; stride < s->bands; stride *= 2)
@@ -140,7 +140,7 @@ static struct smalti_tile *add_bands(const struct step *s, struct smalti_tile **
 	return bands[0];
 }
 
-/* The band's vectors, of rows that have both kinds', projected. */
+/* Projects a band's vectors of one kind; `rows` have both kinds. */
 static int project_band(const struct step *s, int kind, int64_t band, const float *rows, float *room,
 			struct smalti_error *error)
 {
@@ -223,7 +223,7 @@ static void differentiate_band(const struct step *s, int kind, int64_t band)
 	smalti_tile_release(side->x[band]);
 }
 
-/* The sums of both sides, out of the graph; returns the gradient by the temperature. */
+/* Delivers the sums of both sides from the graph; returns the gradient by the temperature. */
 static struct smalti_tile *take_parts(const struct step *s, struct smalti_contrast_parts *parts)
 {
 	struct smalti_task_group *task_group = s->trainer->task_group;

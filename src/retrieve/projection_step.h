@@ -6,8 +6,8 @@
 #include "train/optimizer.h"
 
 /* Two linear maps and a temperature that are trained by the loss of kernels/contrast.h, as a graph of tasks.
- * A batch is cut into bands of rows; what bands give is added in a tree, so that no bit depends on workers or
- * policy. */
+ * A batch is cut into bands of rows. The bands' results are added in a tree, so that no bit depends on
+ * workers or policy. */
 enum { SMALTI_TEMPERATURE = SMALTI_KINDS, SMALTI_PROJECTION_TENSORS };
 
 struct smalti_projection_trainer {
@@ -15,8 +15,8 @@ struct smalti_projection_trainer {
 	int64_t dim, width[SMALTI_KINDS];
 	struct smalti_parameter
 	    list[SMALTI_PROJECTION_TENSORS];        /* weight of each kind, then the temperature */
-	struct smalti_parameters decayed, other;    /* of the list */
-	struct smalti_optimizer_options options[2]; /* of these */
+	struct smalti_parameters decayed, other;    /* parts of the list */
+	struct smalti_optimizer_options options[2]; /* of these two */
 	struct smalti_optimizer *optimizer[2];
 };
 

@@ -8,7 +8,7 @@ enum { MOST = 1 << 24 };
 const char smalti_projections_file[] = "projections.safetensors";
 const char smalti_projections_description[] = "projections.json";
 
-/* Weight and bias of each, in bytewise order of their names. */
+/* The bias and weight of each kind, in bytewise order of their names. */
 static const char *const names[SMALTI_KINDS][2] = {
     [SMALTI_INDEX_CAPTIONS] = {"captions.bias", "captions.weight"},
     [SMALTI_INDEX_IMAGES] = {"images.bias", "images.weight"}};

@@ -6,8 +6,8 @@
 #include "smalti/retrieve.h"
 
 /* Linear maps of captions' and of images' vectors into one space (docs/retrieve.md). A directory of
- * projections has a file of tensors, and its description, which comes last; an index that was made with them
- * has a copy of the file, and its description of them in its own. */
+ * projections has a file of tensors, and its description, which is written last. An index that was made with
+ * them has a copy of the file, and describes them in its own description. */
 
 #define SMALTI_PROJECTIONS_FORMAT "smalti projections"
 enum { SMALTI_PROJECTIONS_VERSION = 1, SMALTI_KINDS = 2 };
@@ -20,24 +20,25 @@ extern const char smalti_projections_file[];        /* projections.safetensors *
 extern const char smalti_projections_description[]; /* projections.json */
 
 struct smalti_projection {
-	int64_t width;              /* of what is projected: smalti_vector_of() */
+	int64_t width;              /* of the vectors before projection: smalti_vector_of() */
 	const float *weight, *bias; /* [dim, width], [dim] */
-	const cJSON *model;         /* what extract.json said of the model */
+	const cJSON *model;         /* the model's description in extract.json */
 };
 
 struct smalti_projections {
 	int64_t dim;
-	const char *caption;                       /* key of the captions that they were trained on */
+	const char *caption;                       /* key of the captions in training */
 	const char *digest;                        /* of the file of tensors */
 	struct smalti_projection of[SMALTI_KINDS]; /* by enum smalti_index_kind */
 	struct smalti_safetensors *file;
 };
 
-/* Of a directory; its description, which outlives them, is at `described`. Close them in any case. */
+/* Reads a directory's projections; the description, which outlives them, is at `described`. Close them in any
+ * case. */
 int smalti_projections_read(struct smalti_projections *projections, const cJSON *description,
 			    const char *described, const char *directory, const char *remedy,
 			    struct smalti_error *error);
-/* Opens a directory of projections; *description is for cJSON_Delete(), behind the close. */
+/* Opens a directory of projections; *description is for cJSON_Delete(), after the close. */
 int smalti_projections_open(struct smalti_projections *projections, const char *directory,
 			    cJSON **description, struct smalti_error *error);
 void smalti_projections_close(struct smalti_projections *projections);
@@ -45,10 +46,10 @@ void smalti_projections_close(struct smalti_projections *projections);
 /* Writes the file of tensors; all or nothing. */
 int smalti_projections_write(const struct smalti_projections *projections, const char *directory,
 			     struct smalti_error *error);
-/* Adds to a description what it says of them. */
+/* Adds the projections to a description. */
 int smalti_projections_describe(const struct smalti_projections *projections, cJSON *description,
 				struct smalti_error *error);
 
-/* projected [dim], in double. */
+/* Makes projected [dim], in double. */
 void smalti_projections_apply(const struct smalti_projections *projections, enum smalti_index_kind kind,
 			      const double *vector, double *projected);

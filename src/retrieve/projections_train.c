@@ -26,14 +26,14 @@ struct run {
 	struct smalti_projections_result *result;
 	struct smalti_projection_data data;
 	struct smalti_projection_trainer trainer;
-	int64_t batch; /* at most as many as there are */
+	int64_t batch; /* at most the number of pairs */
 	int64_t *order;
-	int64_t epoch, used; /* of the order */
+	int64_t epoch, used; /* in the order */
 	float *rows;         /* of a batch */
 	struct smalti_contrast_parts parts[TOGETHER];
 	struct smalti_hold *hold; /* of the output */
 	struct smalti_writer *log;
-	float *weight[SMALTI_KINDS], *bias[SMALTI_KINDS]; /* of what is written */
+	float *weight[SMALTI_KINDS], *bias[SMALTI_KINDS]; /* of the written projections */
 	struct smalti_projections projections;
 };
 
@@ -83,7 +83,7 @@ static int open_all(struct run *run, struct smalti_error *error)
 					      o->weight_decay, o->seed, error);
 }
 
-/* What is left of an epoch's order, but no batch, is left out. */
+/* Reads a batch. The rest of an epoch's order that is no batch is left out. */
 static int read_batch(struct run *run, struct smalti_error *error)
 {
 	if (run->used + run->batch > run->data.trained_count) {
@@ -114,7 +114,7 @@ static double rate_at(const struct run *run, int64_t step)
 	return run->options->rate * smalti_schedule_factor(&schedule, step);
 }
 
-/* Waits for the steps that are inserted; `first`: of these. */
+/* Waits for the inserted steps; `first`: the first of these. */
 static int end_steps(struct run *run, int64_t first, struct smalti_error *error)
 {
 	struct smalti_projections_progress *progress = &run->result->progress;
@@ -168,8 +168,8 @@ static int take(const struct run *run, int tensor, float *values, struct smalti_
 	return smalti_task_group_status(run->trainer.task_group, error);
 }
 
-/* The whitening becomes a part of the projection: W·M·(x − mean) = (W·M)·x + bias. M has nothing above its
- * diagonal, so that a row can be multiplied in place. */
+/* Makes the whitening a part of the projection: W·M·(x − mean) = (W·M)·x + bias. M is 0 above its diagonal,
+ * so that a row can be multiplied in place. */
 static void fold(const struct smalti_whitening *whitening, int64_t dim, float *weight, float *bias)
 {
 	const int64_t width = whitening->dim;
@@ -206,7 +206,7 @@ static int take_projections(struct run *run, struct smalti_error *error)
 	return 0;
 }
 
-/* All that is held out, projected by what is written. */
+/* Projects all held-out vectors by the written projections. */
 static int project_held_out(const struct run *run, float *units[SMALTI_KINDS], struct smalti_error *error)
 {
 	const int64_t dim = run->options->dim;
@@ -228,7 +228,7 @@ static int project_held_out(const struct run *run, float *units[SMALTI_KINDS], s
 	return 0;
 }
 
-/* Of pairs in batches as they are trained on, in the order of the features; the mean over the pairs. */
+/* Computes the mean over the pairs, in batches as in training, in the features' order. */
 static int held_out_loss(const struct run *run, float *const units[SMALTI_KINDS], double *loss,
 			 struct smalti_error *error)
 {
@@ -275,7 +275,7 @@ static int measure(const struct run *run, const float *queries, const float *vec
 	return 0;
 }
 
-/* What was measured on what is held out. */
+/* Returns the held-out measures. */
 static cJSON *measured(const struct run *run)
 {
 	const struct smalti_projections_result *result = run->result;
@@ -312,7 +312,7 @@ static int evaluate(const struct run *run, struct smalti_error *error)
 	return 0;
 }
 
-/* What they were trained on, and how. */
+/* Describes the data and the options of the training. */
 static void describe_training(const struct run *run, cJSON *description)
 {
 	const struct smalti_projections_options *o = run->options;
@@ -344,7 +344,7 @@ static void describe_training(const struct run *run, cJSON *description)
 		cJSON_AddItemToObject(description, "held_out", measured(run));
 }
 
-/* The description comes last: without one the directory may be filled again. */
+/* Writes the description last: without one the directory may be filled again. */
 static int write_all(struct run *run, struct smalti_error *error)
 {
 	SCOPED(cJSON_Delete) cJSON *description = cJSON_CreateObject();

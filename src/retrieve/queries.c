@@ -4,7 +4,7 @@
 #include "retrieve/index.h"
 #include "retrieve/whitening.h"
 
-/* Vectors that queries have: as those of the index's items. */
+/* The vectors of queries, which are like those of the index's items. */
 
 const cJSON *smalti_index_model(const struct smalti_index *index, enum smalti_index_kind kind)
 {
@@ -43,7 +43,7 @@ int smalti_index_preparation(const struct smalti_index *index, int *cleaning, in
 	return -1;
 }
 
-/* Of captions' vectors or images', before anything is done with them. */
+/* Returns the width of captions' or images' vectors in features. */
 static int64_t width_of(const struct smalti_index *index, enum smalti_index_kind kind)
 {
 	return index->info.projected ? index->projections.of[kind].width : index->info.dim;
@@ -63,14 +63,14 @@ bool smalti_index_finish(const struct smalti_index *index, enum smalti_index_kin
 	return smalti_vector_normalise(dim, vector, unit) || index->whitening;
 }
 
-/* Room for a vector, and behind it for what becomes of it. */
+/* Allocates a vector, and behind it the index's. */
 static double *vector_room(const struct smalti_index *index, enum smalti_index_kind kind,
 			   struct smalti_error *error)
 {
 	return smalti_calloc(width_of(index, kind) + index->info.dim, sizeof(double), error);
 }
 
-/* What a sink makes of a text's states. */
+/* A query that a sink makes from a text's states. */
 struct wanted {
 	const struct smalti_index *index;
 	int64_t tokens, width;
@@ -94,7 +94,7 @@ static int take_states(void *user, int64_t count, const float *values, struct sm
 	return smalti_fail(error, SMALTI_EINVAL, "'%s': its states are not finite", wanted->text);
 }
 
-/* At most as many as are encoded together. */
+/* Encodes as many texts together as is possible, or fewer. */
 static int encode_some(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
 		       int cleaning, struct wanted *wanted, int count, struct smalti_error *error)
 {

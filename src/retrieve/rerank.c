@@ -7,10 +7,10 @@
 
 #include <math.h>
 
-/* What a query asks for, as the transformer reads it, while any forward does. */
+/* The caption of a query, as the transformer reads it. It lives while any forward reads it. */
 struct caption {
 	struct smalti_reranker *of;
-	const struct smalti_text *text;       /* NULL: it was made of hidden states */
+	const struct smalti_text *text;       /* NULL: the caption was made of hidden states */
 	struct smalti_task_group *task_group; /* fails with the caption */
 	struct smalti_cross_cache *cache;
 	int64_t tokens, users;
@@ -22,7 +22,7 @@ struct forward {
 	struct smalti_reranker *of;
 	struct caption *caption; /* NULL: the empty one */
 	struct smalti_loss_parts parts;
-	double *error; /* where its mean square goes */
+	double *error; /* receives its mean square error */
 };
 
 /* One call of smalti_rerank(). */
@@ -31,8 +31,8 @@ struct reranking {
 	int64_t count, top, candidates;
 	const struct smalti_found *found;
 	double *errors;      /* [count, candidates, timesteps] */
-	double *empty;       /* [empty_count, timesteps]: with the empty caption, of each item once */
-	int64_t *places;     /* [items]: a place in `empty`, from 1 on; 0: none yet */
+	double *empty;       /* with the empty caption, of each item once [empty_count, timesteps] */
+	int64_t *places;     /* [items]: an index in `empty`, from 1 on; 0: none yet */
 	int64_t empty_count; /* items that are candidates of any query */
 };
 
@@ -41,7 +41,7 @@ static int64_t timesteps_of(const struct reranking *all)
 	return all->r->options.timesteps;
 }
 
-/* Candidates of a query; there may be fewer than asked for. */
+/* Returns the candidates of a query, which may be fewer than requested. */
 static int64_t candidates_of(const struct reranking *all, int64_t query)
 {
 	const struct smalti_found *found = all->found + query * all->top;
@@ -141,7 +141,7 @@ static void complete(struct smalti_job *job)
 	free(forward);
 }
 
-/* As the memory allows. */
+/* Waits until memory has room. */
 static int admit(struct smalti_reranker *r, const struct smalti_denoising_error *work, int64_t bytes,
 		 struct smalti_error *error)
 {
@@ -158,7 +158,7 @@ static int admit(struct smalti_reranker *r, const struct smalti_denoising_error 
 	return smalti_pass(error, &r->broken);
 }
 
-/* With the caption (NULL: the empty one). */
+/* Inserts a forward with the caption (NULL: the empty one). */
 static int insert_forward(struct smalti_reranker *r, struct smalti_denoising_error *work,
 			  struct caption *caption, double *to, struct smalti_error *error)
 {
@@ -187,7 +187,7 @@ static int insert_forward(struct smalti_reranker *r, struct smalti_denoising_err
 	return 0;
 }
 
-/* At all timesteps, whose noise depends on no item. */
+/* Inserts forwards at all timesteps, whose noise depends on no item. */
 static int insert_forwards(struct smalti_reranker *r, struct smalti_denoising_error *work,
 			   struct caption *caption, double *errors, struct smalti_error *error)
 {
@@ -201,7 +201,7 @@ static int insert_forwards(struct smalti_reranker *r, struct smalti_denoising_er
 	return 0;
 }
 
-/* Whether it is the item's row, and has what is needed of it. */
+/* Checks that it is the item's row, and has the features that are needed. */
 static int check_row(const struct smalti_reranker *r, const struct smalti_index_item *item,
 		     const struct smalti_features_row *row, struct smalti_error *error)
 {
@@ -239,7 +239,7 @@ static int read_row(struct smalti_reranker *r, int64_t number, struct smalti_fea
 	return status;
 }
 
-/* Of one item with a caption, and the first time also with the empty one. */
+/* Inserts one item with a caption, and the first time also with the empty one. */
 static int insert_candidate(struct reranking *all, int64_t number, struct caption *caption, double *errors,
 			    struct smalti_error *error)
 {
@@ -281,7 +281,7 @@ static int insert_query(struct reranking *all, int64_t number, const struct smal
 /* A candidate with its score. */
 struct ranked {
 	double score;
-	int64_t place; /* that it had */
+	int64_t place; /* its old place */
 	struct smalti_found found;
 };
 
@@ -304,7 +304,7 @@ static double score_of(const struct reranking *all, int64_t query, int64_t place
 	return sum / (double)count;
 }
 
-/* In its new order, into `found` and `scores` of the query. */
+/* Writes the candidates in their new order into `found` and `scores` of the query. */
 static int rank(const struct reranking *all, int64_t query, struct ranked *list, struct smalti_found *found,
 		double *scores, struct smalti_error *error)
 {
@@ -338,7 +338,7 @@ static int rank_all(const struct reranking *all, struct smalti_found *found, dou
 	return status;
 }
 
-/* How many forwards there will be, and room for what they give. */
+/* Counts the forwards, and allocates room for their results. */
 static int make_room(struct reranking *all, struct smalti_error *error)
 {
 	const int64_t items = all->r->index->info.items;

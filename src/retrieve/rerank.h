@@ -6,22 +6,22 @@
 #include "retrieve/index.h"
 #include "smalti/features.h"
 
-/* For option tables, too: by measurement (docs/retrieve.md). */
+/* The defaults, also for option tables, from measurement (docs/retrieve.md). */
 #define SMALTI_RERANK_DEFAULTS                                                                               \
 	{                                                                                                    \
 		.timesteps = 10                                                                              \
 	}
 
-/* What reranking has open: rerank_open.c. */
+/* The open files and models of reranking (rerank_open.c). */
 struct smalti_reranker {
 	const struct smalti_index *index;
 	struct smalti_session *session;
 	struct smalti_rerank_options options;
 	struct smalti_features *features;
 	struct smalti_features_info info; /* of the features */
-	const char *directory;            /* where they are */
+	const char *directory;            /* directory of the features */
 	struct smalti_model *model;
-	enum smalti_cleaning cleaning; /* of texts, as the index's captions were */
+	enum smalti_cleaning cleaning; /* of texts, like the index's captions */
 	struct smalti_queue queue;
 	struct smalti_texts *texts;
 	const struct smalti_text *empty;
@@ -29,5 +29,5 @@ struct smalti_reranker {
 	int64_t done, total;        /* forwards */
 };
 
-/* Timestep `number` of them. */
+/* Returns timestep number `number`. */
 int64_t smalti_rerank_timestep(const struct smalti_reranker *reranker, int64_t number);

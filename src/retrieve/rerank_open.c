@@ -31,7 +31,7 @@ static int open_features(struct smalti_reranker *r, struct smalti_error *error)
 				 "%s: has no features of images, whose noise could be told", r->directory);
 }
 
-/* The noise is that of training. */
+/* Checks that the scheduler's noise is that of training. */
 static int check_scheduler(const struct smalti_model *model, struct smalti_error *error)
 {
 	const struct smalti_scheduler_config *c = &model->scheduler;
@@ -47,7 +47,7 @@ static int check_scheduler(const struct smalti_model *model, struct smalti_error
 				  model->scheduler_path, SMALTI_TRAINING_TIMESTEPS);
 }
 
-/* Of the model's own part, as features have it. */
+/* Digests the model's own part, as features do. */
 static int digest_of(const struct smalti_reranker *r, enum smalti_index_kind kind, char **directory,
 		     char digest[SMALTI_DIGEST_LENGTH + 1], struct smalti_error *error)
 {
@@ -68,7 +68,7 @@ static int digest_of(const struct smalti_reranker *r, enum smalti_index_kind kin
 	return config ? smalti_digest((const char *const[]){config}, 1, weights, 1, digest, error) : -1;
 }
 
-/* `made`: what the features, or the index, `whose` they are, are of. */
+/* Checks the model, `made`, of the features or the index `whose`. */
 static int check_model(const struct smalti_reranker *r, enum smalti_index_kind kind, const cJSON *made,
 		       const char *whose, struct smalti_error *error)
 {

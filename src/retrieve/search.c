@@ -3,8 +3,8 @@
 #include "retrieve/index.h"
 #include "rt/session.h"
 
-/* Rows of a task, and the lists of matches that tasks fill side by side; results depend on neither, since the
- * best of all rows do not depend on their order. */
+/* The rows of a task, and the lists of matches that tasks fill side by side. Results depend on neither, as
+ * the order of rows does not matter to the best. */
 enum {
 	TASK_BYTES = 16 << 20, /* of vectors */
 	QUERIES = 256,         /* of a task */
@@ -34,7 +34,7 @@ static int take(void *user, int64_t count, const float *values, struct smalti_er
 	return 0;
 }
 
-/* Some queries, in some rows: into the list. */
+/* Searches some rows for some queries. */
 static void insert_rows(const struct search *s, struct smalti_tile *queries, int64_t count, int64_t first,
 			struct smalti_tile *vectors, int64_t rows, struct smalti_tile **list)
 {
@@ -46,7 +46,7 @@ static void insert_rows(const struct search *s, struct smalti_tile *queries, int
 		      .first = first, .more = more);
 }
 
-/* The lists of some queries, as a tree, and out of the graph. */
+/* Merges the lists of some queries by a tree, and delivers them from the graph. */
 static void insert_merge(const struct search *s, int64_t first, int64_t count,
 			 struct smalti_tile *lists[LISTS])
 {
@@ -62,7 +62,7 @@ static void insert_merge(const struct search *s, int64_t first, int64_t count,
 		smalti_tile_release(lists[i]);
 }
 
-/* Rows outermost, so that the vectors that were read serve all queries. */
+/* Reads rows in the outer loop, so that they serve all queries. */
 static int search_round(const struct search *s, struct smalti_error *error)
 {
 	const int64_t blocks = (s->count + QUERIES - 1) / QUERIES, dim = s->index->info.dim;
@@ -111,7 +111,7 @@ static int check(const struct smalti_index *index, struct smalti_session *sessio
 		   : 0;
 }
 
-/* From lists of `own` to lists of `top`, in the same memory. */
+/* Turns lists of `own` matches into lists of `top`, in the same memory. */
 static void spread(struct smalti_found *found, int64_t count, int64_t own, int64_t top)
 {
 	for (int64_t i = count - 1; i >= 0 && own < top; i--) {

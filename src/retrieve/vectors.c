@@ -62,7 +62,7 @@ static bool is_finite(int64_t count, const double *values)
 
 enum { PIECE = 256 };
 
-/* Values `first` to `first + count` as f32; at most PIECE. */
+/* Returns values `first` to `first + count` as f32; at most PIECE. */
 static const float *widen(enum smalti_features_type type, const void *values, int64_t first, int64_t count,
 			  float piece[PIECE])
 {
@@ -102,7 +102,7 @@ static double sum_of(enum smalti_features_type type, const void *values, int64_t
 	return sum;
 }
 
-/* The mean of rows and columns [first, end) each of a plane. */
+/* Returns the mean of a plane over the rows and the columns [first, end). */
 static double mean_of_window(const struct smalti_features_info *info,
 			     const struct smalti_features_image *image, int64_t plane, const int64_t rows[2],
 			     const int64_t columns[2])
@@ -115,7 +115,7 @@ static double mean_of_window(const struct smalti_features_info *info,
 	return sum / (double)((rows[1] - rows[0]) * width);
 }
 
-/* Part i of SMALTI_POOLED parts of an axis. */
+/* Computes part i of SMALTI_POOLED parts of an axis. */
 static void window(int64_t size, int64_t i, int64_t range[2])
 {
 	range[0] = i * size / SMALTI_POOLED;

@@ -42,7 +42,7 @@ void smalti_moments_add(struct smalti_moments *moments, const double *vector)
 	}
 }
 
-/* The covariance, on and below the diagonal, in the place of the products. */
+/* Returns the covariance, on and below the diagonal. */
 static double *covariance_of(const struct smalti_moments *m, struct smalti_error *error)
 {
 	static const double added = 1e-3;
@@ -56,12 +56,12 @@ static double *covariance_of(const struct smalti_moments *m, struct smalti_error
 			    (m->products[i * m->dim + j] - m->sum[i] * m->sum[j] / count) / count;
 	for (int64_t i = 0; i < m->dim; i++)
 		trace += covariance[i * (m->dim + 1)];
-	for (int64_t i = 0; i < m->dim; i++) /* all alike: then there is nothing to whiten */
+	for (int64_t i = 0; i < m->dim; i++) /* all vectors are equal: there is nothing to whiten */
 		covariance[i * (m->dim + 1)] += trace > 0 ? added * trace / (double)m->dim : 1;
 	return covariance;
 }
 
-/* L·Lᵀ = a, in place. */
+/* Computes L of L·Lᵀ = a, in place. */
 static void factorise(int64_t dim, double *a)
 {
 	for (int64_t i = 0; i < dim; i++)
@@ -73,7 +73,7 @@ static void factorise(int64_t dim, double *a)
 		}
 }
 
-/* Column by column of L⁻¹. */
+/* Computes L⁻¹ column by column. */
 static void invert(int64_t dim, const double *l, float *inverse, double *column)
 {
 	for (int64_t j = 0; j < dim; j++)
@@ -114,7 +114,7 @@ void smalti_whitening_apply(int64_t dim, const float *mean, const float *matrix,
 {
 	for (int64_t i = 0; i < dim; i++)
 		vector[i] -= (double)mean[i];
-	for (int64_t i = dim; i-- > 0;) { /* those before it are still as they were */
+	for (int64_t i = dim; i-- > 0;) { /* earlier values are still unchanged */
 		double sum = 0;
 		for (int64_t j = 0; j <= i; j++)
 			sum += (double)matrix[i * dim + j] * vector[j];

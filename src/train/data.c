@@ -12,16 +12,16 @@ struct smalti_training_data {
 	int64_t batch, ahead;
 	struct smalti_features_set *sets;
 	int64_t set_count, shard_count;
-	int64_t *rows; /* of each shard of all sets */
+	int64_t *rows; /* rows of each shard of all sets */
 	cJSON *identity;
 	struct smalti_features_source source, looked_up;
 	struct smalti_features_queue *queue;
-	int captions[SMALTI_FEATURES_CAPTIONS_MAX];  /* the wanted ones, by their places in a row */
-	double limits[SMALTI_FEATURES_CAPTIONS_MAX]; /* below which of [0, 1) each is taken */
+	int captions[SMALTI_FEATURES_CAPTIONS_MAX];  /* the wanted ones, by their index in a row */
+	double limits[SMALTI_FEATURES_CAPTIONS_MAX]; /* a draw of [0, 1) below it takes a caption */
 	int caption_count;
 	struct smalti_data_position position;
 	int64_t usable;                         /* samples of this epoch since it was begun here */
-	struct smalti_training_sample *waiting; /* in the order in which they came */
+	struct smalti_training_sample *waiting; /* in the order in which they were read */
 	int64_t waiting_count;
 	void (*damaged)(void *user, const char *message);
 	void *user;
@@ -73,7 +73,7 @@ cJSON *smalti_training_data_identity(const struct smalti_training_data *data)
 	return cJSON_Duplicate(data->identity, true);
 }
 
-/* Of all that is in the shards. */
+/* Computes the digest of a set's shards. */
 static int digest_set(const struct smalti_features_set *set, char text[SMALTI_HEX_DIGITS + 1],
 		      struct smalti_error *error)
 {
@@ -90,7 +90,7 @@ static int digest_set(const struct smalti_features_set *set, char text[SMALTI_HE
 	return 0;
 }
 
-/* What was extracted with which models has to be alike, and is part of the run's identity. */
+/* Adds a set to the run's identity. All sets have to be extracted with equal models. */
 static int identify_set(struct smalti_training_data *data, const struct smalti_features_set *set,
 			struct smalti_error *error)
 {
@@ -208,7 +208,7 @@ static void close_order(struct smalti_training_data *data)
 	data->source.order = NULL;
 }
 
-/* The epoch of the position, behind its rows. */
+/* Opens the position's epoch, behind the read rows. */
 static int open_order(struct smalti_training_data *data, struct smalti_error *error)
 {
 	const struct smalti_features_options options = {.shuffled = true,
@@ -294,7 +294,7 @@ static const struct smalti_features_text *chosen_caption(const struct smalti_tra
 	return &row->texts[data->captions[i]];
 }
 
-/* What the row has of it, in memory of its own. */
+/* Copies a row's values into the sample's own memory. */
 static int keep(const struct smalti_training_data *data, const struct smalti_features_row *row,
 		const struct smalti_features_text *text, struct smalti_training_sample *sample,
 		struct smalti_error *error)
@@ -356,7 +356,7 @@ static int begin_next_epoch(struct smalti_training_data *data, struct smalti_err
 	return open_order(data, error);
 }
 
-/* A row that cannot be read. */
+/* Leaves out an unreadable row, or refuses it. */
 static int leave_out(const struct smalti_training_data *data, const struct smalti_error *cause,
 		     struct smalti_error *error)
 {
@@ -368,7 +368,7 @@ static int leave_out(const struct smalti_training_data *data, const struct smalt
 	return 0;
 }
 
-/* One row, of the next epoch where this one has no more: it waits then, unless it cannot be used. */
+/* Reads one row, or begins the next epoch. A usable row then waits. */
 static int read_row(struct smalti_training_data *data, struct smalti_error *error)
 {
 	struct smalti_features_row row;
@@ -396,7 +396,7 @@ static bool same_bucket(const struct smalti_training_data *data, const struct sm
 	       (a->height == b->height && a->width == b->width);
 }
 
-/* The bucket of the sample that came last is the only one that can be full. */
+/* Takes a full batch from a bucket. Only the bucket of the last sample can be full. */
 static bool take_batch(struct smalti_training_data *data, struct smalti_training_sample *samples)
 {
 	int64_t full = 0, left = 0, taken = 0;

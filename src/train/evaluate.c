@@ -3,7 +3,7 @@
 
 static const int64_t FIRST_TIMESTEP = 50, TIMESTEP_STRIDE = 100;
 
-/* One item at all timesteps, whose noise does not depend on the step. */
+/* Evaluates one item at all timesteps, with noise that does not depend on the step. */
 static int evaluate_item(struct smalti_trainer *trainer, struct smalti_dit_train *graph,
 			 const struct smalti_training_sample *sample, int64_t place,
 			 struct smalti_loss_parts parts[SMALTI_EVALUATED_TIMESTEPS],

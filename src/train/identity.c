@@ -59,7 +59,7 @@ static void add_precision(cJSON *identity, const struct smalti_train_options *o)
 	add(scale, "interval", (double)o->loss_scale.interval);
 }
 
-/* 2^64 is more than JSON's numbers hold exactly. */
+/* Adds the seed as text: JSON's numbers do not hold 2^64 exactly. */
 static void add_seed(cJSON *identity, uint64_t seed)
 {
 	char text[24];

@@ -4,16 +4,16 @@
 #include "store/identity.h"
 #include "train/data.h"
 
-/* What decides a run's bits: its data, the first weights (by their digest) and the options that change a
- * value. NULL without memory. */
+/* Returns what decides a run's bits: its data, the first weights (by their digest) and the options that
+ * change a value. NULL without memory. */
 cJSON *smalti_training_identity(const struct smalti_train_options *options,
 				const struct smalti_training_data *data, const char *weights,
 				struct smalti_error *error);
 
-/* By their options; another instruction set is accepted. */
+/* The option of each difference; another instruction set is accepted. */
 extern const struct smalti_identity_rules smalti_training_rules;
 
-/* Names of the options' values, ended by NULL. @{ */
+/* The names of the options' values, ended by NULL. @{ */
 extern const char *const smalti_optimizers[],
     *const smalti_null_tokens[], *const smalti_came_groupings[],
 				     *const smalti_schedules[], *const smalti_rate_rules[],

@@ -21,7 +21,7 @@ static bool begins_with(const char *name, const char *beginning)
 	return strncmp(name, beginning, strlen(beginning)) == 0;
 }
 
-/* Matrices that PixArt has in one, whose outputs count together. */
+/* Counts the outputs of matrices that PixArt joins together. */
 static double outputs_of(const struct smalti_parameter *parameter)
 {
 	static const struct {
@@ -38,7 +38,7 @@ static double outputs_of(const struct smalti_parameter *parameter)
 	return (double)parameter->shape[0];
 }
 
-/* What is drawn for a parameter. */
+/* The distribution from which a parameter is drawn. */
 struct smalti_initial {
 	bool normal;
 	float offset, factor;

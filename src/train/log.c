@@ -11,17 +11,17 @@
 
 struct smalti_training_log {
 	char *path;
-	FILE *stream; /* NULL: it is lost */
+	FILE *stream; /* NULL: the log is lost */
 	smalti_training_log_lost *lost;
 	void *user;
 	struct smalti_session *session;
-	double *busy;               /* seconds of each worker, to the line before */
-	int64_t moved;              /* bytes to and from devices, to the line before */
-	double looked;              /* when devices were looked at last, since 1970 */
-	struct smalti_op_use *done; /* by CPUs, to the beginning */
+	double *busy;               /* seconds of each worker, up to the last line */
+	int64_t moved;              /* bytes to and from devices, up to the last line */
+	double looked;              /* when devices were read last, in seconds since 1970 */
+	struct smalti_op_use *done; /* by CPUs, before the log began */
 };
 
-/* Nothing more is written: what came behind a line that is cut would be no line. */
+/* Writes nothing more, as a line behind a cut one would be no line. */
 static void lose(struct smalti_training_log *log)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -32,7 +32,7 @@ static void lose(struct smalti_training_log *log)
 	log->lost(log->user, &error);
 }
 
-/* Frees the object; NULL is none. A line is written whole, or after a crash not to its end. */
+/* Writes an object whole, or after a crash cut, and frees it; NULL is none. */
 static void write_line(struct smalti_training_log *log, cJSON *object)
 {
 	SCOPED(free) char *text = object ? cJSON_PrintUnformatted(object) : NULL;
@@ -46,7 +46,7 @@ static void write_line(struct smalti_training_log *log, cJSON *object)
 		lose(log);
 }
 
-/* To add lines. A last one that was cut gets its end: it is lost, but not the next. */
+/* Opens the log to add lines. If the last one was cut, it gets an end, and only it is lost. */
 static FILE *open_stream(const char *path)
 {
 	FILE *stream = fopen(path, "a+e");
@@ -66,7 +66,7 @@ static void add_workers(cJSON *object, const struct smalti_session *session)
 	}
 }
 
-/* The seconds that each worker has been in tasks since the line before. */
+/* Adds the seconds that each worker spent in tasks since the last line. */
 static void add_busy(cJSON *object, struct smalti_training_log *log)
 {
 	cJSON *shares = cJSON_AddArrayToObject(object, "busy");
@@ -77,8 +77,8 @@ static void add_busy(cJSON *object, struct smalti_training_log *log)
 	}
 }
 
-/* Returns the number of devices, and what each has done to now, with its utilisation since the line before.
- */
+/* Returns the number of devices, and what each has done up to now, with its utilisation since the last
+ * line. */
 static int look_at_devices(struct smalti_training_log *log, struct smalti_device_use uses[SMALTI_MAX_NODES])
 {
 	const double since = log->looked;
@@ -94,7 +94,7 @@ static int64_t moved_by(const struct smalti_device_use *uses, int count)
 	return moved;
 }
 
-/* What moved since the line before, and what each device has in its memory. */
+/* Adds the bytes that moved since the last line, and the used memory of each device. */
 static void add_devices(cJSON *object, struct smalti_training_log *log)
 {
 	struct smalti_device_use uses[SMALTI_MAX_NODES];

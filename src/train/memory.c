@@ -27,7 +27,7 @@ int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer)
 
 int64_t smalti_most_lanes(int64_t batch, int64_t lanes, int64_t together)
 {
-	int64_t most = 1, whole = 0, begun = 0, ended = 0; /* ended: samples of the lanes that are whole */
+	int64_t most = 1, whole = 0, begun = 0, ended = 0; /* ended: samples of the whole lanes */
 	for (int64_t lane = 0; lane < lanes; lane++) {
 		while (ended + (batch - whole + lanes - 1) / lanes <= begun - together + 1)
 			ended += (batch - whole++ + lanes - 1) / lanes;
@@ -37,7 +37,7 @@ int64_t smalti_most_lanes(int64_t batch, int64_t lanes, int64_t together)
 	return most;
 }
 
-/* Read by the loader, which has a batch, the next one, and what it reads ahead. */
+/* Returns the bytes of the loader's items: a batch, the next one, and those that it reads ahead. */
 static int64_t bytes_of_items(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape)
 {
 	const struct smalti_transformer_config *c = &trainer->config;
@@ -57,7 +57,7 @@ struct search {
 	struct smalti_error error; /* of the first count that failed */
 };
 
-/* Counts what a plan takes. */
+/* Counts the bytes of a plan. */
 static void count(struct search *s, struct smalti_step_plan *plan)
 {
 	const struct smalti_trainer *trainer = s->trainer;
@@ -81,8 +81,8 @@ static bool fits(struct search *s, struct smalti_step_plan *plan)
 	return plan->bytes <= s->trainer->session->memory;
 }
 
-/* The fastest that fits: all at once, then layer by layer, then with as few blocks computed again as will do;
- * then with fewer samples at a time, if their number is free. */
+/* Searches the fastest that fits: all at once, then layer by layer, then with as few recomputed blocks as
+ * possible; then with fewer samples at a time, if their number is free. */
 static bool search(struct search *s, struct smalti_step_plan *plan)
 {
 	const int64_t layers = s->trainer->config.layers;
@@ -101,8 +101,8 @@ static bool search(struct search *s, struct smalti_step_plan *plan)
 	}
 }
 
-/* Whether a plan that was asked for has room if its layers take turns: tasks that could run at any time
- * nearly do so. *needed: what that takes. */
+/* Tells whether a requested plan fits if layers take turns, as tasks in any order nearly do. *needed: the
+ * bytes then. */
 static bool fits_about(struct search *s, struct smalti_step_plan *plan, int64_t *needed)
 {
 	struct smalti_step_plan in_turns = *plan;
@@ -113,8 +113,8 @@ static bool fits_about(struct search *s, struct smalti_step_plan *plan, int64_t 
 	return in_turns.bytes <= s->trainer->session->memory;
 }
 
-/* Of each replica: workers wait when small samples end sooner than the next are inserted; of large ones, two
- * are enough, and more would only take memory. */
+/* Chooses each replica's samples at a time. Workers would wait if small ones ended before the next were
+ * inserted; two large ones suffice, and more would only take memory. */
 static int64_t choose_together(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape)
 {
 	enum { LEAST = 2, TOKENS = 1024 };
@@ -146,8 +146,8 @@ bool smalti_trainer_counts(const struct smalti_trainer *trainer)
 	return trainer->strategy.count == 0 && smalti_session_place_count(trainer->session) == 1;
 }
 
-/* Where tiles may lie twice, what stays between the steps is there at least; devices may hold it elsewhere.
- */
+/* Checks the least bytes, of the values between steps, if main memory has all tiles. Devices may hold them
+ * elsewhere. */
 static int check_least(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
 		       const struct smalti_step_plan *plan, struct smalti_error *error)
 {
@@ -158,7 +158,7 @@ static int check_least(const struct smalti_trainer *trainer, const struct smalti
 	return refuse(trainer, shape, plan->together, bytes, error);
 }
 
-/* Opens what counts samples, and counts what the workers' kernels take for one. */
+/* Opens the count of samples, and counts the workers' bytes for the kernels of one. */
 static int open_search(struct search *s, struct smalti_error *error)
 {
 	const struct smalti_trainer *trainer = s->trainer;
@@ -175,7 +175,7 @@ static int open_search(struct search *s, struct smalti_error *error)
 	return 0;
 }
 
-/* Chooses where a step can be counted. */
+/* Chooses a plan if a step can be counted. */
 static int choose(struct search *s, struct smalti_step_plan *plan, struct smalti_error *error)
 {
 	const struct smalti_trainer *trainer = s->trainer;

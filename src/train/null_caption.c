@@ -29,8 +29,8 @@ static int insert(const struct smalti_prompt_encoder *encoder, struct smalti_tas
 	return smalti_task_group_status(task_group, error);
 }
 
-/* Of padding one token is computed: all have its hidden states, since they attend to the real tokens alone,
- * of which there is one, wherever they are. */
+/* Computes one token for all padding, which has its hidden states: all attend to the real tokens alone, of
+ * which there is one, at any distance. */
 static int encode(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group, int64_t padded,
 		  struct smalti_null_caption *caption, struct smalti_error *error)
 {

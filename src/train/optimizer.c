@@ -2,16 +2,16 @@
 #include "train/optimizer.h"
 #include "codelets/codelets.h"
 
-/* Parameters that are updated by one task; with AdamW each alone. */
+/* The parameters that one task updates; with AdamW it is a single one. */
 struct smalti_optimizer_group {
-	int64_t members[SMALTI_CAME_PARTS]; /* places in the list */
+	int64_t members[SMALTI_CAME_PARTS]; /* indices in the list */
 	int count;
 	struct smalti_tile *means[SMALTI_CAME_PARTS];
 	struct smalti_tile *second; /* squares or factors */
 };
 
-/* The tensors of an attention that PixArt stacks: "to_k", "to_q" and "to_v", of cross-attention without
- * "to_q". Returns what stands behind the first name's part, as in ".weight"; NULL: not the first of any. */
+/* Finds the first of an attention's tensors that PixArt stacks: "to_k", "to_q" and "to_v", of cross-attention
+ * without "to_q". Returns what follows that part of the name, as in ".weight"; NULL: not the first. */
 static const char *stacked_behind(const char *name, bool *with_q)
 {
 	static const char *const parts[] = {".attn2.to_k", ".attn1.to_k"};
@@ -24,7 +24,7 @@ static const char *stacked_behind(const char *name, bool *with_q)
 	return NULL;
 }
 
-/* The place of the tensor that is called like the one at `place`, but for its "k"; -1: there is none. */
+/* Returns the index of the tensor with another letter for the "k" of the name at `place`; -1: none. */
 static int64_t sibling(const struct smalti_parameters *parameters, int64_t place, const char *behind,
 		       char letter)
 {
@@ -61,7 +61,7 @@ static int make_groups(struct smalti_optimizer *optimizer, struct smalti_error *
 	if (!taken || !optimizer->groups)
 		return -1;
 	for (int64_t i = 0; i < parameters->count; i++) {
-		if (taken[i]) /* by a group before: "to_k" comes first in the order of names */
+		if (taken[i]) /* by an earlier group: "to_k" is the first in the order of names */
 			continue;
 		struct smalti_optimizer_group *group = &optimizer->groups[optimizer->group_count++];
 		group->members[group->count++] = i;
@@ -86,7 +86,7 @@ static struct smalti_came_shape shape_of(const struct smalti_optimizer *optimize
 	return shape;
 }
 
-/* One more tensor of the state, zeros, called `kind`.NAME. */
+/* Adds a tensor of zeros, called `kind`.NAME, to the state. */
 static struct smalti_tile *add_state(struct smalti_optimizer *optimizer, struct smalti_task_group *task_group,
 				     const char *kind, const struct smalti_parameter *like,
 				     struct smalti_error *error)

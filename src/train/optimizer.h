@@ -4,7 +4,7 @@
 #include "graphs/parameters.h"
 #include "smalti/train.h"
 
-/* AdamW or CAME over the tiles of all parameters. */
+/* AdamW or CAME for the tiles of all parameters. */
 struct smalti_optimizer {
 	const struct smalti_optimizer_options *options;
 	const struct smalti_parameters *parameters;
@@ -14,7 +14,7 @@ struct smalti_optimizer {
 	int64_t group_count;
 };
 
-/* State as before the first step, by tasks of the task group. Both outlive it. */
+/* Makes the state before the first step, by tasks of the task group. Options and parameters outlive it. */
 struct smalti_optimizer *smalti_optimizer_new(struct smalti_task_group *task_group,
 					      const struct smalti_parameters *parameters,
 					      const struct smalti_optimizer_options *options,
@@ -24,9 +24,9 @@ void smalti_optimizer_free(struct smalti_optimizer *optimizer);
 struct smalti_update {
 	int64_t step; /* of the optimizer, from 1 on */
 	double rate;
-	double gradient_scale; /* what gradients are multiplied by first */
+	double gradient_scale; /* gradients are multiplied by this first */
 };
 
-/* gradients[i] is that of parameter i. */
+/* Updates the parameters by gradients[i] of parameter i. */
 void smalti_optimizer_update(const struct smalti_optimizer *optimizer, struct smalti_task_group *task_group,
 			     struct smalti_tile *const *gradients, const struct smalti_update *update);

@@ -5,15 +5,15 @@
 
 enum { CAUSE_LENGTH = 160 };
 
-/* The model's parts in the order of the forward, and the layers within a block. The table of a block gets
- * gradients from all of its layers: it says least. */
+/* The model's parts in the order of the forward, and the layers within a block. All layers of a block add to
+ * its table's gradient, so the table says least. */
 static const char *const sections[] = {"pos_embed.",          "caption_projection.", "adaln_single.",
 				       "transformer_blocks.", "scale_shift_table",   "proj_out."};
 static const char *const layers[] = {".scale_shift_table", ".attn1.to_q.", ".attn1.to_k.", ".attn1.to_v.",
 				     ".attn1.to_out.",     ".attn2.to_k.", ".attn2.to_v.", ".attn2.to_q.",
 				     ".attn2.to_out.",     ".ff.net.0.",   ".ff.net.2."};
 
-/* How late the forward, and so how early the backward, comes to a parameter. */
+/* Returns how late the forward reaches a parameter, and so how early the backward does. */
 static int64_t depth_of(const char *name)
 {
 	int64_t section = 0, block = 0, layer = 0;
@@ -29,7 +29,7 @@ static int64_t depth_of(const char *name)
 	return (section << 40) + (block << 8) + layer;
 }
 
-/* The first layer, in the order of the backward, with a gradient that is not finite. */
+/* Names the first layer, in the order of the backward, with a gradient that is not finite. */
 static void name_gradient(const struct smalti_trainer *trainer, const double *sums, char cause[CAUSE_LENGTH])
 {
 	const char *found = NULL;
@@ -44,8 +44,8 @@ static void name_gradient(const struct smalti_trainer *trainer, const double *su
 		 is_layer ? (int)(end - found) : CAUSE_LENGTH, found ? found : "all layers together");
 }
 
-/* Where the first value that is not finite comes from, as far as forwards show it: samples are looked at
- * whose loss is not finite, and of those the first that a forward alone confirms. */
+/* Finds where the first value that is not finite comes from, as far as forwards show it. It tries the samples
+ * whose loss is not finite until a forward alone confirms one. */
 static int find_cause(const struct smalti_trainer *trainer, const struct smalti_training_sample *samples,
 		      const struct smalti_loss_parts *parts, const double *sums, char cause[CAUSE_LENGTH],
 		      struct smalti_error *error)

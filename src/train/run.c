@@ -57,7 +57,7 @@ static bool is_due(int64_t step, int64_t every)
 	return every > 0 && step % every == 0;
 }
 
-/* From the checkpoint of this step. */
+/* Makes images from this step's checkpoint. */
 static int make_sample_images(struct smalti_training_run *run, struct smalti_error *error)
 {
 	const struct smalti_train_options *o = run->options;
@@ -72,7 +72,7 @@ static int make_sample_images(struct smalti_training_run *run, struct smalti_err
 	return 0;
 }
 
-/* Those that a run which was stopped behind its checkpoint has not made of it are made now. */
+/* Opens sample images, and makes those that a stopped run did not make from its last checkpoint. */
 static int begin_sample_images(struct smalti_training_run *run, struct smalti_error *error)
 {
 	const struct smalti_train_options *o = run->options;

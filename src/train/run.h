@@ -19,20 +19,20 @@
 }
 /* clang-format on */
 
-/* SMALTI_EINVAL for options that are out of range. */
+/* Checks options. SMALTI_EINVAL if any is out of range. */
 int smalti_train_check(const struct smalti_train_options *options, struct smalti_error *error);
 
 /* RUN/log.jsonl, to which every run of the directory adds its lines (docs/training.md). */
 struct smalti_training_log;
 
-/* The first line of a process. */
+/* The facts in the first line of a process. */
 struct smalti_training_log_head {
 	const char *run; /* its directory */
 	struct smalti_session *session;
 	const cJSON *identity;
 	int64_t step, steps;
 };
-/* Called once, where the log cannot be written (on): the run does without it. */
+/* Takes the error, once, if the log cannot be written (any more). The run continues without it. */
 typedef void smalti_training_log_lost(void *user, const struct smalti_error *error);
 
 struct smalti_training_log *smalti_training_log_open(const struct smalti_training_log_head *head,
@@ -41,7 +41,7 @@ void smalti_training_log_step(struct smalti_training_log *log, const struct smal
 			      int64_t epoch, const struct smalti_step_result *result, double data_seconds);
 void smalti_training_log_evaluation(struct smalti_training_log *log, int64_t step, const char *of,
 				    const struct smalti_evaluation *evaluation);
-/* {KEY: TEXT} */
+/* Adds a line {KEY: TEXT}. */
 void smalti_training_log_note(struct smalti_training_log *log, const char *key, const char *text);
-/* With what devices did, where there are any. */
+/* Closes the log, with what devices did, if there are any. */
 void smalti_training_log_close(struct smalti_training_log *log);

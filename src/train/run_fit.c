@@ -30,7 +30,7 @@ int smalti_training_run_check_fit(const struct smalti_training_run *run,
 	return 0;
 }
 
-/* A pipeline scales latents by its VAE's factor: the features have to be of the same. */
+/* Checks that features have the VAE's scaling factor, which a pipeline scales latents by. */
 int smalti_training_run_check_scaling(const struct smalti_training_run *run, struct smalti_error *error)
 {
 	const struct smalti_train_options *o = run->options;
@@ -61,7 +61,7 @@ int smalti_training_run_check_memory(struct smalti_training_run *run, struct sma
 	struct smalti_step_plan plan = {0};
 	char note[160];
 	if (extent.latent_height < run->config.patch_size || extent.latent_width < run->config.patch_size)
-		return 0; /* nothing to train on, which the first step says */
+		return 0; /* nothing to train on; the first step reports it */
 	smalti_step_shape_widen(&shape, extent.latent_height, extent.latent_width, extent.tokens);
 	if (smalti_step_plan_choose(&run->trainer, &shape, &plan, error) < 0)
 		return -1;

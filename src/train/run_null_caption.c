@@ -2,7 +2,7 @@
 #include "train/null_caption.h"
 #include "train/run_parts.h"
 
-/* The features' text encoder, by its digest. */
+/* Returns the digest of the features' text encoder. */
 static const char *text_model_of(const cJSON *identity)
 {
 	const cJSON *features = cJSON_GetObjectItemCaseSensitive(identity, "features");
@@ -10,7 +10,7 @@ static const char *text_model_of(const cJSON *identity)
 	    cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(features, "models"), "text"));
 }
 
-/* The rows of the null caption where a caption's number of them is taken; 0: its own. */
+/* Returns the rows of the null caption if it is padded like captions; 0: it has its own number. */
 static int64_t padded_tokens(const struct smalti_training_run *run)
 {
 	const bool own = run->options->data.null_tokens == SMALTI_NULL_TOKENS_OWN;

@@ -18,7 +18,7 @@ static void on_damage(void *user, const char *message)
 	smalti_training_run_tell(run, note);
 }
 
-/* One process at a time trains in a directory. */
+/* Lets one process at a time train in a directory. */
 static bool refuse_to_wait(void *user, const char *holder, double seconds)
 {
 	(void)seconds;
@@ -45,7 +45,7 @@ static int lock_directory(struct smalti_training_run *run, struct smalti_error *
 	return run->locked ? 0 : smalti_pass(error, &cause);
 }
 
-/* The directory of the transformer that is tuned. */
+/* Returns the directory of the transformer that is tuned. */
 static char *transformer_directory(const struct smalti_train_options *o, struct smalti_error *error)
 {
 	const char *whole =
@@ -55,7 +55,7 @@ static char *transformer_directory(const struct smalti_train_options *o, struct 
 	return smalti_model_component(o->model.transformer, whole, "transformer", error);
 }
 
-/* The configuration, the first weights and their digest. */
+/* Opens the configuration, the first weights and their digest. */
 static int open_weights(struct smalti_training_run *run, char digest[SMALTI_DIGEST_LENGTH + 1],
 			struct smalti_error *error)
 {
@@ -109,7 +109,7 @@ static void note_isa(struct smalti_training_run *run, const cJSON *identity)
 	smalti_training_run_tell(run, note);
 }
 
-/* What the checkpoint, if there is one, says of the run has to be what is asked for. */
+/* Compares the checkpoint's identity, if there is one, with the options. */
 static int identify(struct smalti_training_run *run, const char *weights, struct smalti_error *error)
 {
 	cJSON *identity = smalti_training_identity(run->options, run->data, weights, error);
@@ -214,7 +214,7 @@ int smalti_training_run_open(struct smalti_training_run *run, struct smalti_erro
 		return -1;
 	if ((run->saved.directory ? go_on(run, error) : begin(run, error)) < 0)
 		return -1;
-	smalti_checkpoint_close(run->checkpoint); /* nothing more is read of it, and its pages are memory */
+	smalti_checkpoint_close(run->checkpoint); /* it is no longer read, and its pages are memory */
 	run->checkpoint = NULL;
 	open_log(run);
 	run->result->progress.step = run->trainer.state.steps;

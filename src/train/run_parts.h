@@ -5,7 +5,7 @@
 #include "train/run.h"
 #include "train/sample_images.h"
 
-/* What the files of src/train/run*.c share. */
+/* The files src/train/run*.c share this. */
 
 /* One call of smalti_train(). */
 struct smalti_training_run {
@@ -16,38 +16,38 @@ struct smalti_training_run {
 	struct smalti_train_result *result;
 	struct smalti_heartbeat *heartbeat;
 	struct smalti_lock *lock;
-	char holder[256]; /* of the lock, if it is another */
+	char holder[256]; /* holder of the lock, if it is another process */
 	bool locked;
 	struct smalti_training_data *data, *held_out;
 	struct smalti_transformer_config config;
 	struct smalti_checkpoint *checkpoint; /* of the first weights; NULL: they are drawn */
-	struct smalti_saved saved;            /* the last one, or what the next has in common with it */
-	bool has_null_caption;                /* the last one has that of these options */
+	struct smalti_saved saved;            /* the last checkpoint, or its values that the next one keeps */
+	bool has_null_caption;                /* the last checkpoint has the null caption of these options */
 	struct smalti_trainer trainer;
 	struct smalti_sample_images *sample_images; /* NULL: there are none */
 	struct smalti_training_log *log;
 	struct smalti_training_sample *samples;
-	int64_t saved_step; /* that the last checkpoint is of; -1: there is none */
+	int64_t saved_step; /* step of the last checkpoint; -1: there is none */
 };
 
-/* To who called; who may stop the run then. */
+/* Tells the caller, who may stop the run then. */
 void smalti_training_run_tell(struct smalti_training_run *run, const char *note);
 
-/* run_open.c: all that the first step needs; then what the run has is the checkpoint's, or new. Close it
- * where this fails, too. */
+/* Opens all that the first step needs, from the checkpoint or new (run_open.c). Close it after a failure,
+ * too. */
 int smalti_training_run_open(struct smalti_training_run *run, struct smalti_error *error);
 void smalti_training_run_close(struct smalti_training_run *run);
 
-/* run_fit.c: whether the transformer can be trained on the features of `directory`, */
+/* Checks that the transformer can be trained on the features of `directory` (run_fit.c). */
 int smalti_training_run_check_fit(const struct smalti_training_run *run,
 				  const struct smalti_training_data *data, const char *directory,
 				  struct smalti_error *error);
-/* whether its VAE made their latents, */
+/* Checks that its VAE made their latents. */
 int smalti_training_run_check_scaling(const struct smalti_training_run *run, struct smalti_error *error);
-/* and whether any step that the data may bring fits into memory, which is known before the first. */
+/* Checks before the first step that any step of the data fits into memory. */
 int smalti_training_run_check_memory(struct smalti_training_run *run, struct smalti_error *error);
 
-/* run_null_caption.c: whether the checkpoint's is of the text encoder of these features, and padded as they
- * ask for. */
+/* Tells whether the checkpoint's is of these features' text encoder, and padded as the options say
+ * (run_null_caption.c). */
 bool smalti_training_run_same_null_caption(const struct smalti_training_run *run, const cJSON *identity);
 int smalti_training_run_encode_null_caption(struct smalti_training_run *run, struct smalti_error *error);

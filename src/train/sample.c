@@ -21,7 +21,7 @@ static struct smalti_tile *floats(struct smalti_task_group *task_group, int64_t 
 	return smalti_tile_new(task_group, 1, count * (int64_t)sizeof(float));
 }
 
-/* The caption in f32, or the null caption; releases nothing of the latter. */
+/* Inserts the caption in f32. */
 static struct smalti_tile *insert_caption(const struct smalti_trainer *trainer,
 					  struct smalti_task_group *task_group,
 					  const struct smalti_training_sample *sample)
@@ -57,7 +57,7 @@ static struct smalti_noised_latents insert_latents(const struct smalti_trainer *
 	return latents;
 }
 
-/* The gradient with respect to the output; NULL where none is wanted. */
+/* Returns the gradient of the output; NULL without gradients. */
 static struct smalti_tile *insert_loss(const struct smalti_trainer *trainer,
 				       struct smalti_task_group *task_group,
 				       const struct smalti_sample_work *work,
@@ -85,7 +85,7 @@ static int64_t tokens_at(const struct smalti_tokens *tokens, int rank, int shard
 	return count;
 }
 
-/* Its tokens, of which each part needs some. */
+/* Cuts a sample's tokens, of which each part needs some. */
 static int cut(const struct smalti_trainer *trainer, const struct smalti_training_sample *sample,
 	       struct smalti_tokens *tokens, struct smalti_error *error)
 {
@@ -109,7 +109,7 @@ static int cut(const struct smalti_trainer *trainer, const struct smalti_trainin
 	return 0;
 }
 
-/* A sample as it enters the transformer. */
+/* The transformer's input of a sample. */
 struct entry {
 	struct smalti_tokens tokens;
 	struct smalti_noised_latents latents;
@@ -170,7 +170,7 @@ int smalti_sample_insert(const struct smalti_trainer *trainer, struct smalti_dit
 	return smalti_task_group_broken(task_group) ? smalti_task_group_status(task_group, error) : 0;
 }
 
-/* The first that is not finite; NULL: all are. */
+/* Returns the first probe that is not finite; NULL: all are finite. */
 static const struct smalti_dit_probe *first_not_finite(const struct smalti_dit_probes *probes)
 {
 	for (int64_t i = 0; i < probes->count; i++)

@@ -8,12 +8,12 @@
 
 struct smalti_sample_images {
 	const struct smalti_trainer *trainer;
-	struct smalti_text_states *states; /* of the prompts, and of the empty text behind them */
+	struct smalti_text_states *states; /* of the prompts, then of the empty text */
 };
 
-/* An image on its way into its file. */
+/* An image that is written to its file. */
 struct picture {
-	struct smalti_image_file file; /* first: callbacks are given the picture */
+	struct smalti_image_file file; /* first: callbacks get the picture */
 	int status;
 	struct smalti_error error;
 };
@@ -40,7 +40,7 @@ bool smalti_sample_images_made(const struct smalti_train_options *options, int64
 	return all;
 }
 
-/* The pipeline with the transformer of the checkpoint. */
+/* Opens the pipeline with the transformer of the checkpoint. */
 static struct smalti_model *open_model(const struct smalti_sample_images *images, int64_t step,
 				       const struct smalti_model_company *company, struct smalti_error *error)
 {
@@ -66,7 +66,7 @@ static struct smalti_request request_of(const struct smalti_sample_images *image
 	return request;
 }
 
-/* What a model is told that has the texts of the images. */
+/* Returns what a model needs to know beside the trainer. */
 static struct smalti_model_company company_of(const struct smalti_sample_images *images)
 {
 	return (struct smalti_model_company){
@@ -96,7 +96,7 @@ static int encode(struct smalti_sample_images *images, int64_t step, struct smal
 	return 0;
 }
 
-/* All images are of one size. */
+/* Checks one image, as all have one size. */
 static int check_image(const struct smalti_sample_images *images, int64_t step, struct smalti_error *error)
 {
 	const struct smalti_model_company company = company_of(images);
@@ -175,7 +175,7 @@ static int make_directory(const struct smalti_sample_images *images, int64_t ste
 	return 0;
 }
 
-/* All images at a time, as far as there is memory. */
+/* Makes all images at a time, as memory allows. */
 static int make_images(const struct smalti_sample_images *images, struct smalti_model *model, int64_t step,
 		       struct picture *pictures, struct smalti_error *error)
 {

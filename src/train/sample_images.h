@@ -3,19 +3,19 @@
 
 #include "train/trainer.h"
 
-/* Sample images, made while a run trains: RUN/samples/step-N/K.png of prompt K, from 1, with the weights
- * of the checkpoint RUN/step-N, or their average. The transformer is read from there, by a model that is
- * opened for these images and closed behind them; so they are those of smalti generate. */
+/* Sample images of a run in training: RUN/samples/step-N/K.png of prompt K, from 1, with the weights of the
+ * checkpoint RUN/step-N, or their average. A model opened for these images reads the transformer from there;
+ * so they are those of smalti generate. */
 struct smalti_sample_images;
 
-/* Has the prompts encoded, by the text encoder that is open for that alone, and looks whether an image can be
- * made beside the trainer. `step`: of the last checkpoint. Close it before the trainer. */
+/* Encodes the prompts with the text encoder, which is open only then, and checks that an image can be made
+ * beside the trainer. `step`: of the last checkpoint. Close it before the trainer. */
 struct smalti_sample_images *smalti_sample_images_open(const struct smalti_trainer *trainer, int64_t step,
 						       struct smalti_error *error);
 void smalti_sample_images_close(struct smalti_sample_images *images);
 
-/* Whether all images of the step are there. */
+/* Tells whether all images of the step exist. */
 bool smalti_sample_images_made(const struct smalti_train_options *options, int64_t step);
-/* Between two steps, with the checkpoint of that step; images that are there are replaced. */
+/* Makes the images between two steps, with that step's checkpoint; existing ones are replaced. */
 int smalti_sample_images_make(const struct smalti_sample_images *images, int64_t step,
 			      struct smalti_error *error);

@@ -10,7 +10,7 @@
 
 #define STATE_FORMAT "smalti training"
 static const char PART[] = ".part";
-/* In the first layout configurations had no digests, and those of tensors left the header out. */
+/* In the first layout configurations had no digests, and the digests of tensors left out the header. */
 enum { FIRST_LAYOUT = 1, LAYOUT };
 static const double MOST = 9007199254740992; /* 2^53: integers of JSON */
 
@@ -53,7 +53,7 @@ void smalti_saved_free(struct smalti_saved *saved)
 	*saved = (struct smalti_saved){0};
 }
 
-/* The step of a checkpoint's name; -1: it is none. */
+/* Returns the step in a checkpoint's name; -1: it is no checkpoint. */
 static int64_t step_of(const char *name)
 {
 	char same[64];
@@ -95,7 +95,7 @@ static void note_last(void *user, const char *run, const char *name)
 		remove_in(run, name);
 }
 
-/* Numbers of the state as a table. */
+/* The numbers of the state as a table. */
 #define CONFIG struct smalti_saved
 static const struct smalti_field fields[] = {
     {FIELD_INT("step", REQUIRED, state.steps, 0, MOST)},
@@ -157,7 +157,7 @@ static int read_state(struct smalti_saved *saved, struct smalti_error *error)
 	return -1;
 }
 
-/* Adds what to do where a checkpoint's files are the cause. */
+/* Adds advice to an error if a checkpoint's files are its cause. */
 static int refuse(const struct smalti_error *cause, struct smalti_error *error)
 {
 	const bool is_damage = cause->code == SMALTI_ECORRUPT || cause->code == SMALTI_EFORMAT ||
@@ -226,9 +226,9 @@ static int load(const struct smalti_saved *saved, const struct smalti_trainer *t
 		uint64_t digest = 0;
 		const bool listed = digest_in(saved, file_names[i], &digest);
 		if (tensors[i].count == 0 || (i == AVERAGES && !listed))
-			continue; /* averages that the run did not have: the caller begins them */
+			continue; /* the run had no averages: the caller begins them */
 		if (i == NULL_CAPTION && saved->null_caption.values)
-			continue; /* another one, which the trainer has */
+			continue; /* another null caption, which the trainer has */
 		SCOPED(free) char *path = smalti_format(error, "%s/%s", saved->directory, file_names[i]);
 		if (!path)
 			return -1;
@@ -267,7 +267,7 @@ static void add_digest(cJSON *files, const char *name, uint64_t digest)
 	cJSON_AddStringToObject(files, name, text);
 }
 
-/* A directory of weights with its configuration, of this name. */
+/* Makes a directory of weights, with its configuration under this name. */
 static int make_folder(const char *directory, const char *name, const char *config, cJSON *files,
 		       struct smalti_error *error)
 {
@@ -341,7 +341,7 @@ static int write_state(const char *directory, const struct smalti_saved *saved,
 	return smalti_sealed_write(path, object, error);
 }
 
-/* Under another name. */
+/* Writes a checkpoint under another name. */
 static int write_part(const char *part, const struct smalti_saved *saved, struct smalti_trainer *trainer,
 		      const struct smalti_data_position *position, struct smalti_error *error)
 {
@@ -353,7 +353,7 @@ static int write_part(const char *part, const struct smalti_saved *saved, struct
 }
 
 struct older {
-	int64_t below, found; /* the largest step that is less; -1: there is none */
+	int64_t below, found; /* found: the largest step that is less; -1: there is none */
 };
 
 static void note_older(void *user, const char *run, const char *name)
@@ -365,7 +365,7 @@ static void note_older(void *user, const char *run, const char *name)
 		older->found = smalti_max(older->found, step);
 }
 
-/* A checkpoint loses its name before its files. */
+/* Removes a checkpoint: first its name, then its files. */
 static void remove_checkpoint(const char *run, int64_t step)
 {
 	SCOPED(free) char *path = smalti_format(NULL, "%s/step-%" PRId64, run, step);

@@ -7,7 +7,7 @@
 
 double smalti_base_rate(double rate, enum smalti_rate_rule rule, int64_t batch)
 {
-	const double ratio = (double)batch / 256; /* of the batch that rates are tuned for */
+	const double ratio = (double)batch / 256; /* 256: the batch that rates are tuned for */
 	switch (rule) {
 	case SMALTI_RATE_SQRT:
 		return rate * sqrt(ratio);

@@ -5,7 +5,7 @@
 
 /* Numbers of a step, in double (docs/training.md). */
 
-/* The base rate of a global batch. */
+/* Returns the base rate of a global batch. */
 double smalti_base_rate(double rate, enum smalti_rate_rule rule, int64_t batch);
 
 struct smalti_schedule {
@@ -13,21 +13,23 @@ struct smalti_schedule {
 	int64_t warmup, total; /* steps */
 };
 
-/* Of the base rate, in the step after `steps` of the optimizer. */
+/* Returns the base rate's factor after `steps` steps. */
 double smalti_schedule_factor(const struct smalti_schedule *schedule, int64_t steps);
 
-/* Of the average of weights, in its update number `update`, from 1 on. */
+/* Returns the decay of the weights' average in its update number `update`, from 1 on. */
 double smalti_average_decay(double most, int64_t update);
 
-/* The gradient's norm is `norm`: what it is multiplied by; `most` 0: 1. */
+/* Returns the factor that clips a gradient of this norm to `most`; `most` 0: 1. */
 double smalti_clip_factor(double norm, double most);
 
-/* f16: what the loss is multiplied by, so that gradients are not too small for the type. */
+/* The loss's factor in f16, so that gradients are not too small for the type. */
 struct smalti_loss_scale {
 	double scale;
-	int64_t good, bad; /* steps in a row, since the scale was changed or the last of the other kind */
+	int64_t good,
+	    bad; /* consecutive steps since the scale changed, or since the last step of the other kind */
 };
 
-/* Behind a step whose gradient was finite or not. -1 with SMALTI_ECORRUPT where no scale would help. */
+/* Updates the scale after a step whose gradient was finite or not. -1 with SMALTI_ECORRUPT if no scale would
+ * help. */
 int smalti_loss_scale_update(struct smalti_loss_scale *scale, const struct smalti_loss_scale_options *options,
 			     bool finite, struct smalti_error *error);

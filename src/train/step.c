@@ -5,20 +5,20 @@
 
 #include <math.h>
 
-/* A lane is added to another one, when the samples of both have ended. */
+/* The sum of a lane and another one, after the samples of both have ended. */
 struct sum {
 	struct smalti_task_group *task_group;
-	int64_t samples; /* that were inserted before */
+	int64_t samples; /* samples that were inserted before */
 };
 
-/* Gradients of a step: of each lane and in it each part, while they are needed, a tile for each parameter. */
+/* The gradients of a step. Each part of each lane has a tile for each parameter, while it is needed. */
 struct lanes {
 	const struct smalti_trainer *trainer;
 	struct smalti_tile ***gradients; /* NULL: none yet, or they were added to another lane's */
 	bool *whole;                     /* the lane's samples were all inserted */
 	int64_t count;
 	int parts;
-	struct sum *sums; /* in the order in which they were inserted; each leaves a lane less */
+	struct sum *sums; /* in the order of their insertion; each leaves one lane less */
 	int64_t inserted, ended;
 };
 
@@ -59,7 +59,7 @@ static void release_lane(struct lanes *lanes, int64_t lane)
 		release_part(lanes, lane, part);
 }
 
-/* Where one of the two sums is, if it is where the parameter is updated, there. */
+/* Adds x to y, at the parameter's owner if one of them is there. */
 static void add_gradient(struct smalti_task_group *task_group, const struct smalti_parameter *parameter,
 			 struct smalti_tile *x, struct smalti_tile *y)
 {
@@ -80,7 +80,7 @@ static void add_all(const struct lanes *lanes, struct smalti_task_group *task_gr
 			add_gradient(task_group, &parameters->list[i], from[i], to[i]);
 }
 
-/* `samples`: were inserted so far. */
+/* Adds a lane to another; `samples` were inserted so far. */
 static int add_lane(struct lanes *lanes, int64_t to, int64_t from, int64_t samples,
 		    struct smalti_error *error)
 {
@@ -96,7 +96,7 @@ static int add_lane(struct lanes *lanes, int64_t to, int64_t from, int64_t sampl
 	return 0;
 }
 
-/* Waits for the sums of samples that have ended: so a lane that was added is gone before the next begins. */
+/* Waits for the sums of samples that have ended, so that an added lane is released before the next begins. */
 static int end_sums(struct lanes *lanes, int64_t samples, struct smalti_error *error)
 {
 	int status = 0;
@@ -110,7 +110,7 @@ static int end_sums(struct lanes *lanes, int64_t samples, struct smalti_error *e
 	return status;
 }
 
-/* At last, what is in the first lane; what the first part has nothing of, it takes over. */
+/* Adds the parts of the first lane at the end. The first part takes over gradients that it does not have. */
 static void add_parts(struct lanes *lanes)
 {
 	struct smalti_tile **sum = of_lane(lanes, 0)[0];
@@ -133,8 +133,8 @@ static bool are_whole(const struct lanes *lanes, int64_t begin, int64_t end)
 	return begin >= smalti_min(end, lanes->count);
 }
 
-/* Adds what of the tree (for s = 1, 2, 4, …: lane i += lane i + s, for i a multiple of 2·s) is complete, so
- * that few lanes are needed at a time. */
+/* Adds the lanes of the tree (for s = 1, 2, 4, …: lane i += lane i + s, for i a multiple of 2·s) that are
+ * complete, so that few lanes are needed at a time. */
 static int add_complete(struct lanes *lanes, int64_t samples, struct smalti_error *error)
 {
 	for (int64_t s = 1; s < lanes->count; s *= 2)
@@ -145,9 +145,9 @@ static int add_complete(struct lanes *lanes, int64_t samples, struct smalti_erro
 	return 0;
 }
 
-/* The samples of a step that are computed at a time. */
+/* The samples of a step that are computed at the same time. */
 struct window {
-	struct smalti_task_group **task_groups; /* in the order in which they were inserted */
+	struct smalti_task_group **task_groups; /* in the order of their insertion */
 	int64_t size, inserted, ended;
 	double flops;
 };
@@ -187,7 +187,7 @@ static struct smalti_task_group *begin_sample(struct window *window, struct lane
 	return task_group;
 }
 
-/* The samples of a step on their way into the lanes. */
+/* The samples of a step that are inserted into the lanes. */
 struct work {
 	struct smalti_trainer *trainer;
 	struct lanes *lanes;
@@ -213,8 +213,8 @@ static int insert_sample(const struct work *w, int64_t lane, int replica, int64_
 	return 0;
 }
 
-/* Each replica has lanes that follow each other. Of those of number `turn` in each, in turn a sample of each.
- */
+/* Inserts the lanes of number `turn` of each replica, whose lanes follow each other: by turns a sample of
+ * each. */
 static int insert_turn(const struct work *w, int64_t turn, struct smalti_error *error)
 {
 	const struct smalti_strategy *strategy = &w->trainer->strategy;
@@ -234,7 +234,7 @@ static int insert_turn(const struct work *w, int64_t turn, struct smalti_error *
 	return add_complete(w->lanes, w->window->inserted, error);
 }
 
-/* Forward, loss and backward of all samples; the sum of the gradients is in the first lane. */
+/* Computes forward, loss and backward of all samples, with the sum of the gradients in the first lane. */
 static int compute_gradient(struct smalti_trainer *trainer, struct lanes *lanes,
 			    struct smalti_training_sample *samples, struct smalti_loss_parts *parts,
 			    double *flops, struct smalti_error *error)
@@ -257,7 +257,8 @@ static int compute_gradient(struct smalti_trainer *trainer, struct lanes *lanes,
 	return status;
 }
 
-/* Of the gradient, whose loss was scaled: of each parameter's the sum of squares, and the norm of all. */
+/* Measures the gradient, whose loss was scaled: the sum of squares of each parameter's, and the norm of
+ * all. */
 static int measure_norm(const struct smalti_trainer *trainer, struct smalti_tile *const *gradient,
 			double *sums, double *norm, struct smalti_error *error)
 {
@@ -322,7 +323,7 @@ static void sum_up(const struct smalti_trainer *trainer, const struct smalti_tra
 	}
 }
 
-/* The sum of the gradients is there: the update, or none. */
+/* Finishes a step, after its gradients are summed, with or without the update. */
 static int finish(struct smalti_trainer *trainer, const struct smalti_training_sample *samples,
 		  const struct smalti_loss_parts *parts, struct smalti_tile *const *gradient,
 		  struct smalti_step_result *result, struct smalti_error *error)

@@ -6,7 +6,7 @@
 
 #include <xxhash.h>
 
-/* What is being written: of one tensor at a time all values. */
+/* A file that is written, by all values of a tensor at a time. */
 struct source {
 	struct smalti_task_group *task_group;
 	const struct smalti_parameter *list;
@@ -17,7 +17,7 @@ struct source {
 	XXH3_state_t *digest;
 };
 
-/* Where a parameter's values go. */
+/* The destination of a parameter's values. */
 struct destination {
 	struct smalti_parameter_layout layout;
 	float *values; /* of the whole tensor */
@@ -35,7 +35,7 @@ static int put(void *user, int64_t count, const float *values, struct smalti_err
 	return 0;
 }
 
-/* A tensor's parts, which have its name, into `values`. */
+/* Delivers a tensor's parts, which have its name, into `values`. */
 static int deliver(const struct source *source, const char *name, struct smalti_error *error)
 {
 	for (int64_t i = 0; i < source->count; i++) {
@@ -83,7 +83,7 @@ static const void *piece(void *user, int index, int64_t first, int64_t count, st
 	return source->values + first;
 }
 
-/* The tensors of the list, each at its first part; *tensors: how many. */
+/* Returns the tensors of the list, each at its first part; *tensors: their number. */
 static struct smalti_tensor_view *views_of(const struct smalti_parameter *list, int64_t count,
 					   int64_t *tensors, struct smalti_error *error)
 {
@@ -116,10 +116,10 @@ static int write_tiles(const char *path, struct source *source, const struct sma
 }
 
 struct digests {
-	uint64_t values, file; /* of the tensors' bytes, and with the header */
+	uint64_t values, file; /* of the tensors' bytes; file: with the header */
 };
 
-/* Pages are dropped behind: beside what is trained there may be no room for them. */
+/* Digests a file, and drops its pages: beside the training there may be no memory for them. */
 static int digest_file(const struct smalti_safetensors *file, struct digests *digests,
 		       struct smalti_error *error)
 {
@@ -149,7 +149,7 @@ static int refuse_damage(const char *path, struct smalti_error *error)
 	return smalti_fail(error, SMALTI_ECORRUPT, "%s: it is not as it was written", path);
 }
 
-/* Whether the file has these tensors, and no others. */
+/* Checks that the file has these tensors, and no others. */
 static int check_tensors(const char *path, const struct smalti_safetensors *file,
 			 const struct smalti_tensor_view *views, int64_t count, struct smalti_error *error)
 {

@@ -35,8 +35,8 @@ static int check_recomputation(const struct smalti_trainer *trainer, struct smal
 			   trainer->strategy.count ? "parts of a strategy" : "devices");
 }
 
-/* Where a parameter is updated: each part has some blocks, the first one all outside of blocks, too; of what
- * is a shard's, each of its parts. */
+/* Returns where a parameter is updated: each part has some blocks, the first one also all outside of blocks;
+ * of shards' parameters each shard's parts. */
 static int owner_of(const struct smalti_trainer *trainer, const struct smalti_parameter *parameter)
 {
 	const struct smalti_strategy *s = &trainer->strategy;
@@ -60,7 +60,7 @@ static void own(const struct smalti_trainer *trainer, const struct smalti_parame
 			parameters->list[i].value->owner = owner_of(trainer, &parameters->list[i]);
 }
 
-/* Tiles of the parameters' shapes under their names. */
+/* Opens the averages: tiles of the parameters' shapes under their names. */
 static int open_averages(struct smalti_trainer *trainer, struct smalti_error *error)
 {
 	struct smalti_parameters *averages = &trainer->averages;
