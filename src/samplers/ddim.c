@@ -25,7 +25,8 @@ void smalti_fill_ddim(const struct smalti_schedule *schedule, struct smalti_samp
 {
 	const struct smalti_scheduler_config *config = schedule->config;
 	const struct smalti_train_sigmas *train = schedule->train;
-	/* With other spacings than leading this is not the next step's timestep. So it is there. */
+	/* With other spacings than leading, `then` is not the next step's timestep; it is not in diffusers
+	 * either. */
 	int64_t stride = train->count / schedule->steps;
 	for (int64_t i = 0; i < schedule->steps; i++) {
 		struct smalti_sampler_step *step = &sampler->step[i];
@@ -40,7 +41,7 @@ void smalti_fill_ddim(const struct smalti_schedule *schedule, struct smalti_samp
 	}
 }
 
-/* The result is the prediction itself. */
+/* Fills a single step whose result is the prediction itself. */
 void smalti_fill_dmd(const struct smalti_schedule *schedule, struct smalti_sampler *sampler)
 {
 	int64_t now = (int64_t)schedule->timestep[0];
