@@ -23,8 +23,8 @@ static const char caption[] =
     "a watercolour of a lighthouse on a cliff above a stormy sea at dusk, gulls around its lantern, a small "
     "red boat on the waves below, long shadows and warm light, number";
 
-/* Fills a row of a picture: smooth in both directions, with noise in the lowest bits, so that decoding takes
- * as long as for a photograph. */
+/* Fills a row: smooth in both directions, with noise in the lowest bits. It takes a decoder as long as a
+ * photograph. */
 static void fill_row(unsigned char *row, int64_t side, int64_t y, uint64_t *state)
 {
 	for (int64_t x = 0; x < side; x++)
@@ -81,7 +81,7 @@ static enum smalti_extract_action go_on_extracting(void *user, const struct smal
 	return SMALTI_EXTRACT_CONTINUE;
 }
 
-/* Sets the options of an extraction; `list` must last as long as they do. */
+/* Sets the options; `list` must last as long. */
 static void set_extraction(const struct smalti_ablation *ablation, const char *const *list,
 			   const char *output, struct smalti_extract_options *options)
 {
@@ -134,7 +134,7 @@ struct following {
 	struct smalti_error error;    /* why computing features failed; code 0: it did not */
 };
 
-/* Computes the features before every step but the first, which does not count. */
+/* Computes features before every step but the first, which does not count. */
 static int compute_features(struct following *f, const struct smalti_train_progress *progress)
 {
 	if (!f->online || progress->step == progress->steps)
@@ -207,7 +207,7 @@ static int read_log(const char *run, int64_t batch, int workers, double seconds,
 	return status;
 }
 
-/* Measures the peak at once after the run. That of CPUs is known in f32 only. */
+/* Measures the peak after the run; that of CPUs is known in f32 only. */
 static double peak_of(struct smalti_session *session, enum smalti_precision precision)
 {
 	struct smalti_device_use uses[SMALTI_MAX_NODES];

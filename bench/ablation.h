@@ -32,7 +32,7 @@ struct smalti_ablation_way {
 	int64_t prefetch;     /* rows; 0: a batch */
 	enum smalti_precision precision;
 	enum smalti_recomputation recomputation;
-	int64_t batches;   /* how many of the ablation's batches are one of the run's */
+	int64_t batches;   /* the run's, in the ablation's batches */
 	unsigned computed; /* features of the batch that are computed again before each step, in f32 */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contents of each codelet's buffers, from its arguments: where a row of cases.def does not give them, a
- * function here does. A codelet without either does not link. */
+/* The contents of each codelet's buffers, from its arguments: by a row of cases.def, or by a function here. A
+ * codelet without either does not link. */
 #include "bench/cases.h"
 #include "kernels/attention.h"
 #include "kernels/conditioning.h"
@@ -37,7 +37,7 @@ static float random_value(uint32_t *state)
 	return (float)(*state >> 8) / (float)(1 << 24) - 0.5f;
 }
 
-/* Returns one of `count` matches, the better ones first. */
+/* Returns a match; better ones come first. */
 static struct smalti_match match_of(int64_t i, int64_t count, uint32_t state)
 {
 	const int64_t step = 16 * i / count;
@@ -202,7 +202,7 @@ BUFFERS(attention_backward, .q = of(a->dtype, QUERIES), .k = of(a->dtype, KEYS),
 	.y = of(a->dtype, QUERIES), .lse = f32(a->heads * a->queries), .gy = f32(QUERIES), .gq = f32(QUERIES),
 	.gk = f32(KEYS), .gv = f32(KEYS))
 
-/* A convolution in the middle of an image: with neighbours above and below. */
+/* A band inside an image: with neighbours above and below. */
 BUFFERS(conv, .x = f32(a->rows * a->width * a->in), .above = f32(a->width * a->in),
 	.below = f32(a->width * a->in), .moments = moments(a->groups), .gamma = f32(a->groups ? a->in : 0),
 	.beta = f32(a->groups ? a->in : 0), .weight = packed_kernel(a->in, a->out, a->stride, a->compute),

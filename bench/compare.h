@@ -13,8 +13,8 @@ struct smalti_baseline *smalti_baseline_read(const char *path, const char *comma
 /* NULL is allowed. */
 void smalti_baseline_free(struct smalti_baseline *baseline);
 
-/* Returns seconds / those of the report; NAN for a name that is not there, or without a baseline. The mean is
- * over all names that were asked for and found. */
+/* Returns seconds / those of the report; NAN for an unknown name, or without a baseline. The mean is over all
+ * that were asked for and there. */
 double smalti_baseline_ratio(struct smalti_baseline *baseline, const char *name, double seconds);
 /* Returns the geometric mean of these ratios, and their number. */
 double smalti_baseline_mean(const struct smalti_baseline *baseline, int *count);

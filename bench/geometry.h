@@ -26,7 +26,7 @@ struct smalti_component_names {
 };
 extern const struct smalti_component_names smalti_component_names[SMALTI_COMPONENTS];
 
-/* Returns "PixArtSigmaPipeline", for example. */
+/* Returns a name such as "PixArtSigmaPipeline". */
 const char *smalti_geometry_pipeline(enum smalti_geometry geometry);
 
 /* Makes a component's config.json. Free with cJSON_Delete(). `t5_layers` 0: as many as the geometry has. */

@@ -94,7 +94,7 @@ static int paint_timed(struct smalti_model *model, struct smalti_batch *batch,
 	return status;
 }
 
-/* Makes all images; seconds [1 + STAGES][repeats]: of images, then of their stages. */
+/* Fills seconds [1 + STAGES][repeats]: of images, then of their stages. */
 static int paint_all(struct smalti_model *model, struct smalti_batch *batch,
 		     const struct smalti_request *request, int repeats, double *seconds,
 		     struct smalti_images_result *result, struct smalti_error *error)

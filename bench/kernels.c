@@ -58,7 +58,7 @@ static int call(const struct smalti_bench_case *c, void *const *data, int64_t ca
 	return 0;
 }
 
-/* Returns as many calls as make a repeat long enough, from the time of one that is not the first. */
+/* Returns as many calls as make a repeat long enough, by the time of a later one. */
 static int64_t calls_for(double seconds)
 {
 	const double calls = LEAST_SECONDS / (seconds > 1e-9 ? seconds : 1e-9);

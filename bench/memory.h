@@ -7,5 +7,5 @@
 /* Resets the most memory that this process had resident; false where the system does not allow it. */
 bool smalti_peak_reset(void);
 
-/* Returns that most, in bytes; -1 where the system does not tell. */
+/* Returns its bytes; -1 where the system does not tell. */
 int64_t smalti_peak_read(void);

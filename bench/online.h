@@ -8,8 +8,7 @@
  * stay open. */
 struct smalti_online;
 
-/* Opens the models. The options are those of an extraction; nothing is written into its output. NULL with an
- * error. */
+/* Takes the options of an extraction; nothing is written into its output. NULL with an error. */
 struct smalti_online *smalti_online_open(struct smalti_session *session,
 					 const struct smalti_extract_options *options,
 					 struct smalti_error *error);

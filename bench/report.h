@@ -35,8 +35,8 @@ struct smalti_bench_report *smalti_bench_report_open(const struct smalti_command
 						     const struct smalti_bench_options *options, cJSON *facts,
 						     const struct smalti_bench_column *columns, int count,
 						     struct smalti_error *error);
-/* Adds a measurement, with the devices' use if there are any: "devices" in JSON, a line for each below that
- * of the table. */
+/* Adds a measurement, with the devices' use, if any: "devices" in JSON, a line for each below that of the
+ * table. */
 int smalti_bench_report_add(struct smalti_bench_report *report, const char *name,
 			    const struct smalti_bench_value *values, const struct smalti_device_use *uses,
 			    int devices, struct smalti_error *error);

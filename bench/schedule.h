@@ -76,6 +76,6 @@ struct smalti_schedule_op {
 	double seconds, deviation; /* of those with an expected time */
 };
 enum { SMALTI_SCHEDULE_OPS = 128 };
-/* Fills in the operations, longest first; returns their number. */
+/* Lists the longest first; returns how many. */
 int smalti_schedule_ops(const struct smalti_schedule *schedule,
 			struct smalti_schedule_op ops[SMALTI_SCHEDULE_OPS]);

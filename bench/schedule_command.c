@@ -227,7 +227,7 @@ static int say(const struct sweeping *s, int64_t index, struct smalti_schedule *
 	return s->page ? smalti_schedule_page_add(s->page, *name ? name : "default", schedule, s->error) : 0;
 }
 
-/* Measures a case; a simulation once, as it repeats to the last digit. */
+/* Measures a case; a simulation repeats exactly. */
 static int measure_case(const struct sweeping *s, int64_t index)
 {
 	const bool simulated = s->options->machine != NULL;

@@ -89,7 +89,7 @@ static void add_worker(struct smalti_schedule_worker *worker, const struct chang
 	worker->idle[SMALTI_IDLE_END] = fmax(0, makespan - end);
 }
 
-/* Measures latencies; there are no more images than tasks. */
+/* Measures the latencies of at most as many images as tasks. */
 static int measure_latencies(struct smalti_schedule *s, struct smalti_error *error)
 {
 	SCOPED(free) double *ends = smalti_calloc(s->count, sizeof(*ends), error);

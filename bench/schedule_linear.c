@@ -8,8 +8,8 @@
 
 enum { MOST_TASKS = 2500, MOST_SECONDS = 60 };
 
-/* Returns the column of a task's begin. Columns: the makespan, each task's begin, each task's share at each
- * place. GLPK counts from 1. */
+/* Returns a column: of the makespan, each task's begin, each task's share at each place. GLPK counts from 1.
+ */
 static int begin_of(int64_t task)
 {
 	return 2 + (int)task;
@@ -63,8 +63,8 @@ static void set_columns(const struct smalti_schedule *s, glp_prob *program)
 					 isinf(s->costs[task * s->places + place]) ? GLP_FX : GLP_LO, 0, 0);
 }
 
-/* Adds the constraints of a task: its shares sum to 1, it ends before the makespan, and it begins after those
- * that it waits for. */
+/* Adds a task's constraints: its shares sum to 1; it ends before the makespan; it begins after those before.
+ */
 static void add_task(const struct smalti_schedule *s, glp_prob *program, struct row *row, int64_t task)
 {
 	for (int place = 0; place < s->places; place++)
@@ -84,7 +84,7 @@ static void add_task(const struct smalti_schedule *s, glp_prob *program, struct 
 	}
 }
 
-/* Adds the constraint of a place: its workers have the makespan's time. */
+/* Adds a place's constraint: its workers have the makespan's time. */
 static void add_place(const struct smalti_schedule *s, glp_prob *program, struct row *row, int place)
 {
 	add(row, 1, (double)s->place_workers[place]);

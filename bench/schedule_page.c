@@ -58,8 +58,8 @@ static void put_queue(FILE *file, const struct smalti_schedule *s)
 	fputs("],\n", file);
 }
 
-/* Writes for each task its worker, the microseconds of its begin, its length and its readiness, and the
- * number of its name in a list, which follows. */
+/* Writes each task's worker, begin, length and readiness in microseconds, and its name's number in the list
+ * behind. */
 static void put_tasks(FILE *file, const struct smalti_schedule *s)
 {
 	const char *names[SMALTI_SCHEDULE_OPS];

@@ -34,7 +34,7 @@ static int read_places(struct smalti_schedule *s, struct smalti_error *error)
 	return 0;
 }
 
-/* Makes the tasks, which are numbered without gaps. */
+/* Counts tasks, which are numbered without gaps. */
 static int make_tasks(struct smalti_schedule *s, struct smalti_error *error)
 {
 	const cJSON *item;
@@ -48,7 +48,7 @@ static int make_tasks(struct smalti_schedule *s, struct smalti_error *error)
 	return s->tasks && s->expected && s->costs ? 0 : -1;
 }
 
-/* Returns N of "image N"; -1: another request. */
+/* Returns N of "image N", else -1. */
 static int64_t image_of(const cJSON *arguments)
 {
 	static const char image[] = "image ";

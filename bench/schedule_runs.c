@@ -39,7 +39,7 @@ int64_t smalti_sweep_cases(const struct smalti_sweep *sweep)
 	return cases;
 }
 
-/* Counts cases with the last axis changing first. */
+/* Numbers cases so that the last axis changes first. */
 bool smalti_sweep_value(const struct smalti_sweep *sweep, int64_t index, int axis, char value[static 64])
 {
 	size_t length;

@@ -62,7 +62,7 @@ static int open_train(struct smalti_stage_run *run, struct smalti_error *error)
 	return make_inputs(run, error);
 }
 
-/* Inserts a sample; with `add`, its gradients are added to those before. */
+/* Inserts a sample; `add`: to the gradients of those before. */
 static void insert_sample(struct state *state, struct smalti_task_group *task_group, bool add)
 {
 	struct smalti_tile *out, *const *const gradients[] = {state->gradients};

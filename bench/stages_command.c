@@ -252,7 +252,7 @@ static int add_line(struct measuring *m, const char *name, const struct smalti_s
 	return smalti_bench_report_add(m->report, name, line, result->uses, result->devices, m->error);
 }
 
-/* Returns the session's options: --plain compares with one worker. */
+/* Returns the options; --plain compares with one worker. */
 static struct smalti_session_options session_of(const struct stages_options *o)
 {
 	struct smalti_session_options session = o->session;

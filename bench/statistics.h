@@ -6,5 +6,5 @@
 /* Returns the middle value, or the mean of the two middle ones; sorts `values`, of which there is at least
  * one. */
 double smalti_median(double *values, int count);
-/* Returns the least value that `percent` of a hundred values do not exceed; sorts likewise. */
+/* Returns the least value that `percent` of a hundred do not exceed; likewise. */
 double smalti_percentile(double *values, int64_t count, int64_t percent);

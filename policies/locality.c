@@ -79,8 +79,8 @@ static double left(const struct state *state, int worker, double now)
 	return state->busy[worker] - fmin(done, state->length[worker]);
 }
 
-/* Stores for a waiting task how many microseconds only this place has for it: none where another place is as
- * fast, all where no other can execute it. */
+/* Stores a waiting task's microseconds that only this place has for it: none where another is as fast, all
+ * where no other can execute it. */
 static void set_bound(struct starpu_task *task, double length, double elsewhere)
 {
 	task->sched_data = (void *)(uintptr_t)(length * fmax(1 - length / elsewhere, 0));
@@ -228,7 +228,7 @@ static int helper_of(struct state *state, int index)
 	return -1;
 }
 
-/* Wakes one sleeping worker; tells whether there was one. */
+/* Wakes a sleeping worker, if there is one. */
 static int wake(const struct place *place)
 {
 	for (int i = 0; i < place->workers; i++)
@@ -277,8 +277,7 @@ static struct starpu_task *own_task(const struct place *place)
 	return first;
 }
 
-/* Returns the task that gains most by ending here instead of where it waits, and its place in *of; NULL:
- * none. */
+/* Returns the task that gains most by running here, and its place in *of; NULL: none. */
 static struct starpu_task *others_task(struct state *state, int own, int *of)
 {
 	const double now = starpu_timing_now();

@@ -32,7 +32,7 @@
 #include <starpu.h>
 #include <starpu_scheduler.h>
 
-/* The library's only visible function. */
+/* Returns the policy; nothing else is visible. */
 __attribute__((visibility("default"))) struct starpu_sched_policy *
 starpu_get_sched_lib_policy(const char *name);
 
@@ -81,15 +81,14 @@ static inline int policy_is_valid(starpu_data_handle_t handle, unsigned node)
 	return valid;
 }
 
-/* Tells whether the task only waits for what writes this buffer, and leaves it where it is. */
+/* Tells whether the task only waits for this buffer's writers, and leaves it in place. */
 static inline int policy_stays(struct starpu_task *task, unsigned buffer)
 {
 	return task->cl && task->cl->specific_nodes &&
 	       STARPU_CODELET_GET_NODE(task->cl, buffer) == STARPU_SPECIFIC_NODE_NONE;
 }
 
-/* Where the data is that a task reads in this memory. A buffer that it does not read, or that stays, is
- * there. */
+/* Where a task's data is. A buffer that it does not read, or that stays, is there. */
 enum policy_whereabouts { POLICY_THERE, POLICY_UNDER_WAY, POLICY_ELSEWHERE };
 static inline enum policy_whereabouts policy_where(struct starpu_task *task, unsigned buffer, unsigned node)
 {
@@ -100,7 +99,7 @@ static inline enum policy_whereabouts policy_where(struct starpu_task *task, uns
 	return starpu_data_is_on_node(handle, node) ? POLICY_UNDER_WAY : POLICY_ELSEWHERE;
 }
 
-/* Returns the bytes that have yet to be sent to the memory. */
+/* Returns the bytes still to be sent to the memory. */
 static inline size_t policy_missing(struct starpu_task *task, unsigned node)
 {
 	size_t bytes = 0;
@@ -110,7 +109,7 @@ static inline size_t policy_missing(struct starpu_task *task, unsigned node)
 	return bytes;
 }
 
-/* Returns the microseconds that a task takes on a worker that can execute it; 0 if nobody knows yet. */
+/* Returns a task's microseconds on a worker that can execute it; 0: not known. */
 static inline double policy_length(struct starpu_task *task, unsigned worker, unsigned implementation)
 {
 	const double length =

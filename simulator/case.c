@@ -16,7 +16,7 @@ struct simulated_case {
 	struct smalti_error failure; /* an image's */
 };
 
-/* Makes a geometry's model, without weights; else takes the one that is named. */
+/* Makes a geometry's model, without weights, or takes a named one. */
 static int find_model(struct simulated_case *c, struct smalti_error *error)
 {
 	const char *name = c->options->model;
@@ -39,7 +39,7 @@ static int find_model(struct simulated_case *c, struct smalti_error *error)
 	return c->directory ? smalti_make_model(&wanted, error) : -1;
 }
 
-/* Begins the simulation; the VAE decides in what convolutions are computed. */
+/* Begins the simulation; the VAE decides the dtype of convolutions. */
 static int begin(struct simulated_case *c, enum smalti_dtype convolutions, struct smalti_error *error)
 {
 	const int precision = c->options->precision;
@@ -51,9 +51,9 @@ static int begin(struct simulated_case *c, enum smalti_dtype convolutions, struc
 	return smalti_simulation_open(&c->machine, precisions, error);
 }
 
-/* Tells the operations of denoising, here over the width w. For each token of a block, q, k, v and their
- * result for the image, two of them for the caption, and the MLP are products of 28 w² operations; attention
- * to all others is 4 w each. */
+/* Tells the operations of denoising, over the width w: for each token of a block, q, k, v and their result
+ * for the image, two of them for the caption, and the MLP are products of 28 w² operations; attention to all
+ * others is 4 w each. */
 static void expect_denoising(const struct simulated_case *c)
 {
 	const struct smalti_transformer_config *config = &c->model->transformer;

@@ -7,8 +7,8 @@
  * (docs/studies/memory.csv), less model and activations. */
 static const double libraries = 1.28e9;
 
-/* Returns the further bytes of a program whose exchanges block. It frees nothing: it holds text encoder and
- * decoder, too, and the keys for the next pass beside those that come meanwhile. */
+/* Returns what a program whose exchanges block holds besides: text encoder and decoder, as it frees nothing,
+ * and the keys for the next pass beside those that come meanwhile. */
 static double held_besides(const struct smalti_model *model, const struct smalti_place_load *load)
 {
 	const bool keeps_others = load->keys > 0 && load->buffers > load->keys;

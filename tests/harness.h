@@ -12,7 +12,6 @@ struct test {
 	void (*run)(void);
 };
 
-/* The number of a table's rows. */
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
 
 /* Runs the table under CUnit; prints its summary; returns the exit status of the program. */

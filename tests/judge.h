@@ -26,7 +26,7 @@ struct smalti_session *judge_session(const struct judge_schedule *schedule);
 /* Returns a name for messages, in a static buffer. */
 const char *judge_schedule_name(const struct judge_schedule *schedule);
 
-/* Compares a result, and owns its values from then on. */
+/* Judges a result, whose values it takes. */
 void judge(const struct judge_result *found, const char *schedule);
 void judge_forget(void);
 
@@ -34,6 +34,6 @@ float *judge_array(int64_t count);
 float *judge_filled(int64_t count, double a, double b); /* test_fill() */
 
 int64_t judge_draw(uint64_t *state, const int64_t *choices, int count);
-/* Draws a tile that is not taller than the extent: then equal numbers are equal tilings. */
+/* Draws a tile, at most the extent: then equal numbers are equal tilings. */
 int64_t judge_draw_tile(uint64_t *state, const int64_t *choices, int count, int64_t extent,
 			int64_t most_tiles);

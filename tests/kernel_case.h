@@ -32,7 +32,7 @@ void kernel_compare(struct kernel_error *error, double found, double expected);
 /* Asserts the error once. */
 void kernel_check(const struct kernel_error *error, double tolerance, const char *what);
 
-/* Computes the moments of a group of the channels of x [pixels, channels], by plain sums. */
+/* Computes a group's moments of x [pixels, channels], by plain sums. */
 struct smalti_moments kernel_moments(int64_t pixels, int64_t channels, int64_t groups, int64_t group,
 				     const float *x);
 

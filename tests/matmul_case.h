@@ -22,5 +22,5 @@ bool matmul_has(enum smalti_epilogue epilogue, enum smalti_dtype result);
  */
 double matmul_finish(enum smalti_epilogue epilogue, double z, double y, double operand);
 
-/* Returns the tolerance relative to the largest result. */
+/* Returns the tolerance, relative to the largest result. */
 double matmul_tolerance(const struct smalti_matmul *m);

@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-/* Opens a session with one CPU and so many devices, 4 at most. NULL and a message where there are none. */
+/* Opens one CPU and so many devices, 4 at most; NULL and a message: there are none. */
 static inline struct smalti_session *moved_session(int devices)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;

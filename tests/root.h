@@ -15,8 +15,8 @@ void root_fresh(void);
 const char *root_at(const char *name);
 bool root_has(const char *name);
 void root_put(const char *name, const char *data, size_t size);
-/* Returns a file's bytes. Free with free(). */
+/* Returns its bytes for free(). */
 char *root_get(const char *name, size_t *size);
-/* Counts the entries of a directory in it ("": itself) whose names contain the word. */
+/* Counts entries of a directory in it ("": itself) whose names contain the word. */
 int root_count(const char *directory, const char *word);
 int64_t root_lines(const char *name);

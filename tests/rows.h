@@ -18,7 +18,7 @@ struct test_row {
 
 /* Makes a row. Some lack their caption, some their image, some both; with `whole` none does. */
 void test_row_make(struct test_row *to, int64_t index, bool whole);
-/* Tells why a row lacks something: up to 2 reasons; returns their number. */
+/* Tells up to 2 reasons for what it lacks; returns their number. */
 int test_row_failures(const struct test_row *row, struct smalti_shard_failure failures[2]);
 /* Returns XXH3 of all that is in it. */
 uint64_t test_row_digest(const struct smalti_shard_schema *schema, const struct smalti_features_row *row);

@@ -12,10 +12,10 @@ struct made_rows {
 
 extern const struct smalti_shard_timing made_timing;
 
-/* Makes a row; its pointers are valid until the next call. */
+/* Makes a row, valid until the next call. */
 void make_row(const struct made_rows *rows, int64_t index, struct smalti_features_row *row);
 bool is_made_row(const struct made_rows *rows, int64_t index, const struct smalti_features_row *row);
-/* Returns the item's number of failures: every 11th item has one. */
+/* Returns the item's failures: every 11th has one. */
 int made_failures(int64_t index);
 
 /* Writes a shard of the items first … end − 1 with the rows up to `stop` − 1. */

@@ -9,7 +9,7 @@
 
 /* One stage of a model on plain arrays: inserts its graph, waits, and copies the result out. */
 
-/* Opens a session; `policy` NULL and `cpus` 0 are the defaults. Ends the program when it fails. */
+/* Opens a session; `policy` NULL and `cpus` 0 are the defaults. Ends the program on failure. */
 struct smalti_session *stage_session(const char *policy, int64_t cpus);
 
 /* Computes y [count, width]. */

@@ -14,7 +14,7 @@ struct smalti_store *store_open(void);
 /* Claims a range of at most `items` items of 0 … end − 1, as smalti_store_claim(). */
 enum smalti_claim_status store_claim(struct smalti_store *store, int64_t end, int64_t items,
 				     struct smalti_range *range, char holder[256]);
-/* Writes and commits `rows` rows of a claimed range; tells whether the range was lost. */
+/* Writes and commits `rows` rows of a claimed range; tells whether it was lost. */
 bool store_make(struct smalti_store *store, const struct smalti_range *range, int64_t rows, bool whole);
 /* Fills the rest of 0 … end − 1, and waits for other processes where necessary. */
 void store_fill(struct smalti_store *store, int64_t end, int64_t items);

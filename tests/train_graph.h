@@ -53,20 +53,20 @@ void train_graph_drop(struct train_graph_outcome *o);
 int train_graph_replicas(const struct train_graph_plan *plan);
 void *train_graph_room(int64_t count, size_t size);
 
-/* Tells whether a gradient is 0 except for rounding. */
+/* Tells whether a gradient is 0 but for rounding. */
 bool train_graph_is_rounding(const char *name);
-/* Returns the norm of a's difference from b (NULL: from 0) as one vector, without the gradients that are only
- * rounding. */
+/* Returns the norm of a's difference from b (NULL: from 0) as one vector, without gradients of rounding
+ * alone. */
 double train_graph_distance(const struct train_graph_outcome *o, const float *a, const float *b);
 void train_graph_losses(const struct train_graph_case *c, const struct train_graph_outcome *o);
-/* Checks the gradients against those of the file; returns their number. */
+/* Checks and counts the file's gradients. */
 int train_graph_gradients(const struct train_graph_case *c, const struct train_graph_outcome *o);
 bool train_graph_same_bits(const struct train_graph_outcome *a, const struct train_graph_outcome *b);
-/* Checks that the gradients of ranks, shards and replicas are those of one memory except for rounding. */
+/* Checks that gradients of ranks, shards and replicas are those of one memory but for rounding. */
 void train_graph_near(const struct train_graph_case *c, const struct train_graph_outcome *whole,
 		      const struct train_graph_outcome *o, const char *what);
 
-/* The workers that compute it; they must change no bit. */
+/* The workers; they must change no bit. */
 struct train_graph_scheduler {
 	const char *policy;
 	int64_t cpus;

@@ -21,7 +21,7 @@ struct vae_image {
 	struct smalti_vae *vae;
 };
 
-/* Opens a VAE; directory NULL: the embedded model's. */
+/* Opens a VAE; NULL: the embedded model's. */
 struct smalti_vae *open_test_vae(struct smalti_session *session, const char *directory);
 struct vae_image new_vae_image(int64_t height, int64_t width, int64_t size);
 int take_vae_rows(void *user, int64_t first, int64_t count, const void *rgb, struct smalti_error *error);

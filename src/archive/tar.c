@@ -2,7 +2,7 @@
 #include "archive/tar.h"
 #include "base/file.h"
 
-/* The most bytes of an extended header, and the most extended headers of a member. */
+/* The most bytes of an extended header, and the most headers of a member. */
 enum { EXTENSION_LIMIT = 1 << 20, EXTENSIONS_MAX = 16 };
 
 int smalti_tar_read(int file, int64_t offset, int64_t bytes, void *to, struct smalti_error *error)
@@ -138,7 +138,7 @@ static int set_member_name(const struct smalti_tar_header *header, const struct 
 	return 0;
 }
 
-/* Reads the header at `at`: returns its type; 0 at the end; -1. */
+/* Reads the header at `at`: its type; 0 at the end; -1. */
 static int read_header(int file, int64_t size, int64_t at, struct smalti_tar_header *header,
 		       struct smalti_tar_member *member, struct smalti_error *error)
 {
@@ -155,7 +155,7 @@ static int read_header(int file, int64_t size, int64_t at, struct smalti_tar_hea
 	return header->type ? (unsigned char)header->type : '0';
 }
 
-/* Checks that the content is within the archive, and sets where the next header is. */
+/* Checks that the content is in the archive; finds the next header. */
 static int place(int64_t size, struct smalti_tar_member *member, struct smalti_error *error)
 {
 	if (member->bytes > size - member->offset)

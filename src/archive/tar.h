@@ -24,7 +24,7 @@ _Static_assert(sizeof(struct smalti_tar_header) == SMALTI_TAR_BLOCK, "a tar head
 /* Returns the sum of all its bytes, with those of `sum` as blanks; some old programs added signed bytes. */
 int64_t smalti_tar_sum(const struct smalti_tar_header *header, bool with_signs);
 
-/* Tells whether it has a name and the right sum. */
+/* Tells whether name and sum are right. */
 bool smalti_tar_is_header(const struct smalti_tar_header *header);
 
 /* Reads the member at `at` of an archive of `size` bytes: 1; 0 at the end; -1. SMALTI_EFORMAT, EUNSUPPORTED:

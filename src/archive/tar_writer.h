@@ -3,9 +3,9 @@
 
 #include "base/base.h"
 
-/* Writes a tar archive (POSIX ustar; pax headers for names past 100 bytes or with other characters than
- * ASCII) into any stream, member by member, without time stamps or owners. The caller checks the stream for
- * write errors when it commits it. Initialise with the stream. */
+/* Writes a tar archive (POSIX ustar; pax headers for names past 100 bytes or of other characters than ASCII)
+ * into any stream, member by member, without time stamps or owners. The caller that commits the stream checks
+ * its write errors. Initialise with the stream. */
 struct smalti_tar_writer {
 	FILE *stream;
 	int64_t bytes; /* written */

@@ -9,7 +9,7 @@
 struct smalti_zip;
 
 struct smalti_zip *smalti_zip_begin(FILE *stream, struct smalti_error *error);
-/* Adds a member. SMALTI_EUNSUPPORTED: a name of more than 65,535 bytes. */
+/* Refuses a name of more than 65,535 bytes: SMALTI_EUNSUPPORTED. */
 int smalti_zip_add(struct smalti_zip *zip, const char *name, const void *data, int64_t bytes,
 		   struct smalti_error *error);
 /* Writes the directory; frees the archive in any case. */

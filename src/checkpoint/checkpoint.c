@@ -24,7 +24,7 @@ static const struct old_name {
     {"encoder.embed_tokens.weight", "shared.weight"},
 };
 
-/* Drops the kernel's axes: the original layout kept the attention's matrices as 1×1 convolutions. */
+/* Drops axes: the original layout kept the attention's matrices as 1×1 convolutions. */
 static void drop_kernel_axes(struct smalti_tensor_view *view)
 {
 	if (view->rank == 4 && view->shape[2] == 1 && view->shape[3] == 1)
@@ -167,7 +167,7 @@ static int open_indexed(struct smalti_checkpoint *checkpoint, const char *name, 
 
 /* --- which files ------------------------------------------------------------------------------ */
 
-/* Tells whether the file exists, even as a link to nothing. */
+/* Finds also a link to nothing. */
 static bool is_there(const struct smalti_checkpoint *checkpoint, const char *name)
 {
 	char path[PATH_MAX];
@@ -221,7 +221,7 @@ static int open_variant(struct smalti_checkpoint *checkpoint, const char *stem, 
 	return status ? -1 : 1;
 }
 
-/* Fails where no weights can be read. Pickled files can run any code, so they are not read. */
+/* Fails without weights; pickled files, which can run any code, are not read. */
 static int fail_without(const struct smalti_checkpoint *checkpoint, const char *stem, const char *variant,
 			struct smalti_error *error)
 {
@@ -323,7 +323,7 @@ static bool has_base_layer(const struct smalti_checkpoint *checkpoint, const cha
 	return find_entry(checkpoint, other) != NULL;
 }
 
-/* Writes a shape as "[6912, 1152]". */
+/* Writes "[6912, 1152]". */
 static const char *shape_text(int rank, const int64_t *shape, char text[192])
 {
 	snprintf(text, 192, "[");

@@ -33,8 +33,7 @@ struct smalti_checkpoint {
 /* Opens the weights. variant NULL: the plain files, else those of the variant fp16, else bf16. */
 struct smalti_checkpoint *smalti_checkpoint_open(const char *directory, const char *stem, const char *variant,
 						 struct smalti_error *error);
-/* Returns a checkpoint without files: it has each tensor that is asked for, without data, and adds it to the
- * inventory. */
+/* Opens no files: each tensor that is asked for is there, without data, and is added to the inventory. */
 struct smalti_checkpoint *smalti_checkpoint_record(struct smalti_inventory *inventory,
 						   enum smalti_dtype dtype, struct smalti_error *error);
 void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint);
@@ -43,8 +42,8 @@ int smalti_checkpoint_check(const struct smalti_checkpoint *checkpoint, struct s
 
 bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const char *name);
 
-/* Finds the tensor of that name; *view stays valid until the checkpoint is closed. Fails for a tensor that is
- * absent, of another shape, or of a dtype without arithmetic; the error names the file, the tensor, and the
- * expected and the found shape. */
+/* Finds a tensor by name; *view is valid while the checkpoint is open. The error for a tensor that is absent,
+ * of another shape, or of a dtype without arithmetic names the file, the tensor, and the expected and the
+ * found shape. */
 int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const char *name, int rank,
 			   const int64_t *shape, struct smalti_tensor_view *view, struct smalti_error *error);

@@ -57,8 +57,8 @@ struct smalti_vae_config {
 	bool force_upcast; /* its activations exceed f16 */
 };
 
-/* The scale of a channel: the VAE's latents are z = scale·y + shift for the diffusion model's latents y, and
- * y = inverse·(z − shift). diffusers' pipelines have y = scaling_factor·(z − mean)/std. */
+/* The VAE's latents of a channel are z = scale·y + shift for the diffusion model's y, and y = inverse·(z −
+ * shift): diffusers' pipelines have y = scaling_factor·(z − mean)/std. */
 struct smalti_latent_scale {
 	double scale, inverse, shift;
 };
@@ -98,7 +98,7 @@ int smalti_scheduler_config_read(const char *path, const char *class, struct sma
 int smalti_scheduler_config_read_as(const char *path, enum smalti_scheduler scheduler,
 				    struct smalti_scheduler_config *config, struct smalti_error *error);
 
-/* Read a parsed object each, otherwise as above. */
+/* Read parsed objects likewise. */
 int smalti_model_index_parse(const cJSON *file, struct smalti_model_index *index, struct smalti_error *error);
 int smalti_transformer_config_parse(const cJSON *file, struct smalti_transformer_config *config,
 				    struct smalti_error *error);

@@ -24,7 +24,7 @@ static const struct smalti_field fields[] = {
     {FIELD_INT("eos_token_id", OPTIONAL, eos_id, 0, 1 << 24)},
 };
 
-/* Checks the buckets: half of them are for each direction, half of those for one distance each (2.2). */
+/* Checks the buckets: half are for each direction, half of those for one distance each (2.2). */
 static int check_buckets(const struct smalti_t5_config *config, struct smalti_error *error)
 {
 	if (config->buckets % 2 || config->max_distance <= config->buckets / 4)

@@ -36,8 +36,8 @@ struct smalti_latent_scale smalti_vae_latent_scale(const struct smalti_vae_confi
 					    config->latents_mean[channel]};
 }
 
-/* Reads a number per latent channel; *there tells whether the array is there. An absent array, or null,
- * leaves the values as they are. */
+/* Reads a number per latent channel; an absent array, or null, changes none. *there tells whether it is
+ * there. */
 static int read_statistics(const cJSON *file, const char *key, int64_t channels, double min, double *values,
 			   bool *there, struct smalti_error *error)
 {
@@ -63,8 +63,7 @@ static int read_statistics(const cJSON *file, const char *key, int64_t channels,
 	return 0;
 }
 
-/* Reads the scale and shift: Stable Diffusion 3 and Flux have a shift, some variants of SDXL statistics, none
- * both. */
+/* Reads a shift, as Stable Diffusion 3 and Flux have, or statistics, as some variants of SDXL have. */
 static int read_latent_scale(const cJSON *file, struct smalti_vae_config *config, struct smalti_error *error)
 {
 	bool has_mean, has_std;

@@ -35,7 +35,7 @@ static void list(const struct smalti_safetensors *tensors, char text[512])
 		smalti_append(text, 512, " and ", "%" PRId64 " more", count - LISTED);
 }
 
-/* Returns the "mean" that smalti encode writes; NULL: the file is not from smalti encode. */
+/* Returns the "mean" of smalti encode; NULL: it did not write the file. */
 static const struct smalti_tensor_view *find_mean(const struct smalti_safetensors *tensors)
 {
 	const struct smalti_tensor_view *mean = smalti_safetensors_find(tensors, "mean");

@@ -18,8 +18,8 @@ struct smalti_latents_info {
 struct smalti_latents *smalti_latents_open(const char *path, const char *key, struct smalti_error *error);
 const struct smalti_latents_info *smalti_latents_info(const struct smalti_latents *latents);
 
-/* Reads item `index` as f32 [channels, height, width]. Fails with EFORMAT and the place for a value that is
- * not finite or too large for f32. Any thread may call it. */
+/* Reads item `index` as f32 [channels, height, width]. EFORMAT, with the place: a value is not finite or too
+ * large for f32. Any thread may call it. */
 int smalti_latents_read(const struct smalti_latents *latents, int64_t index, float *planes,
 			struct smalti_error *error);
 

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-/* Tells whether the text has the form OWNER/NAME. */
+/* Recognises OWNER/NAME. */
 static bool is_hub_name(const char *text)
 {
 	int slashes = 0;
@@ -39,7 +39,7 @@ static void find_snapshot(const char *folder, char snapshot[PATH_MAX])
 		snapshot[0] = '\0';
 }
 
-/* Finds the snapshot of OWNER/NAME in the cache of Hugging Face's programs; "": there is none. */
+/* Finds the snapshot of OWNER/NAME in the cache of Hugging Face's programs. */
 static void find_cached(const char *name, char snapshot[PATH_MAX])
 {
 	static const struct {

@@ -52,7 +52,7 @@ static int read_dtype(const cJSON *item, const struct stored_dtype **dtype, stru
 	return 0;
 }
 
-/* Reads a shape, which may be empty for a scalar; other arrays in the project's JSON files may not. */
+/* Reads a shape. It may be empty, for a scalar; other arrays of the project's JSON files may not. */
 static int read_shape(const cJSON *item, struct smalti_tensor_view *view, struct smalti_error *error)
 {
 	const cJSON *shape = cJSON_GetObjectItemCaseSensitive(item, "shape");

@@ -33,7 +33,7 @@ struct smalti_safetensors *smalti_safetensors_open(const char *path, struct smal
 struct smalti_safetensors *smalti_safetensors_parse(const void *data, int64_t size,
 						    struct smalti_error *error);
 void smalti_safetensors_close(struct smalti_safetensors *file);
-/* Checks, after reading, that the file has not changed, as smalti_map_check(). */
+/* Checks, after reading, as smalti_map_check(). */
 int smalti_safetensors_check(const struct smalti_safetensors *file, struct smalti_error *error);
 
 /* Returns NULL when there is no tensor of that name. */
@@ -50,8 +50,7 @@ typedef const void *smalti_tensor_source(void *user, int index, int64_t first, i
 					 struct smalti_error *error);
 enum { SMALTI_SOURCE_ELEMENTS = 1 << 18 }; /* the largest `count` */
 
-/* Writes tensors that are not in memory as a whole: `source` gives each in pieces, from the first element of
- * the first tensor to the last of the last. The views' `data` is not used. NULL source: zeros, as a hole in
- * the file. */
+/* Writes tensors that are nowhere as a whole: `source` gives each in pieces, from the first element of the
+ * first tensor to the last of the last. The views' `data` is not used. NULL source: a hole of zeros. */
 int smalti_safetensors_stream(const char *path, const struct smalti_tensor_view *tensors, int count,
 			      smalti_tensor_source *source, void *user, struct smalti_error *error);

@@ -6,7 +6,7 @@
 /* The history of each element. */
 enum { LAST_M, LAST_X, LAST_NOISE };
 
-/* Returns 0 without reading the array, which may be absent or hold anything, if the coefficient is 0. */
+/* Returns 0 for a coefficient of 0: the array may be absent or hold anything. */
 static inline double term(double coefficient, const float *array, int64_t k)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */

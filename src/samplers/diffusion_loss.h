@@ -17,7 +17,7 @@ struct smalti_noise_level {
 	double x0_factor, xt_factor; /* its mean is x0_factor·x₀ + xt_factor·x_t */
 };
 
-/* Returns the level of 0 <= t < SMALTI_TRAINING_TIMESTEPS. */
+/* Takes 0 <= t < SMALTI_TRAINING_TIMESTEPS. */
 const struct smalti_noise_level *smalti_noise_level(int64_t t);
 
 /* Returns min(SNR, γ) / SNR; 1 where γ is 0. */
@@ -40,6 +40,6 @@ struct smalti_loss_parts {
 	double mse, vb;
 };
 
-/* Computes the loss and its gradient (NULL: not wanted), scale · ∂(weight·mse + vb) / ∂output. */
+/* Computes also gradient (NULL: not wanted) = scale · ∂(weight·mse + vb) / ∂output. */
 struct smalti_loss_parts smalti_diffusion_loss(const struct smalti_diffusion_loss *loss, const float *x0,
 					       const float *noise, const float *output, float *gradient);

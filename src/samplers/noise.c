@@ -73,7 +73,7 @@ static float cephes_log(float x)
 	return fmaf(e, 0.693359375f, f + y);
 }
 
-/* Computes sine and cosine likewise, of an angle >= 0. */
+/* Does this for sine and cosine of an angle >= 0. */
 static void cephes_sincos(float angle, float *sine, float *cosine)
 {
 	int octant = ((int)(angle * 1.27323954473516f) + 1) & ~1;

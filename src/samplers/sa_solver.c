@@ -19,7 +19,7 @@ static double exponential_integral(int power, double q, double from, double to)
 	return (exp(q * to) * (q * to - 1) - exp(q * from) * (q * from - 1)) / (q * q);
 }
 
-/* Returns the terms from level s to level t, with the predictions m at lambda `newer` and, for order 2, m' at
+/* Returns the terms from level s to level t, with predictions m at lambda `newer` and, for order 2, m' at
  * `older`. */
 static struct smalti_sampler_terms advance(struct smalti_point s, struct smalti_point t, double tau,
 					   int64_t order, double newer, double older)

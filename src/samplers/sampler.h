@@ -41,7 +41,7 @@ struct smalti_sampler_name {
 
 /* Returns the names for help texts, in order; NULL past the last. */
 const struct smalti_sampler_name *smalti_sampler_name_at(int index);
-/* Returns NULL with an error that lists the names, if there is none of that name. */
+/* Returns NULL with an error that lists the names. */
 const struct smalti_sampler_name *smalti_sampler_name_find(const char *name, struct smalti_error *error);
 /* Returns the name of a configuration; NULL: it has none. */
 const char *smalti_sampler_name_of(const struct smalti_scheduler_config *config);

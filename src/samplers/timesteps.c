@@ -159,7 +159,7 @@ int smalti_place_lcm(struct smalti_schedule *schedule, struct smalti_error *erro
 	return 0;
 }
 
-/* Places the step at the timestep that one-step models are distilled for. */
+/* Takes the timestep that one-step models are distilled for. */
 int smalti_place_dmd(struct smalti_schedule *schedule, struct smalti_error *error)
 {
 	const int64_t timestep = 400;

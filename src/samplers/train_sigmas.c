@@ -22,8 +22,8 @@ static float beta_at(const struct smalti_scheduler_config *config, int64_t index
 	return root * root;
 }
 
-/* Fills the levels. The running product is kept in double and rounded per entry, as in torch.cumprod. Returns
- * false unless the noise rises from above 0 to a finite level. */
+/* Keeps the running product in double, rounded per entry, as torch.cumprod. Returns false unless the noise
+ * rises from above 0 to a finite level. */
 static bool fill(struct smalti_train_sigmas *train, const struct smalti_scheduler_config *config)
 {
 	double product = 1;

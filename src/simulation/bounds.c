@@ -5,9 +5,9 @@
 
 enum { ROUNDS = 200 };
 
-/* Returns Σ of the least weight · cost, and adds each kind's part of the work to loads. If the weights sum to
- * 1 over all workers, this is the dual of sharing tasks among workers in any fractions: at most the time of
- * the best schedule. */
+/* Returns Σ of the least weight · cost; adds each kind's part of the work to loads. With weights that sum to
+ * 1 over all workers this is the dual of sharing tasks among workers in any fractions: at most the best
+ * schedule's time. */
 static double dual(const double *costs, int64_t tasks, int kinds, const double *weights, double *loads)
 {
 	double sum = 0;

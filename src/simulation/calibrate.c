@@ -30,9 +30,9 @@ struct calibration {
 	struct smalti_machine_link host, peer;
 };
 
-/* Returns the sum that a task counts in; NULL: none. Tasks without flops read files or pack weights. Tasks of
- * no class, such as those of several operations, count as moving if they have no more flops than bytes; else
- * arithmetic or memory may limit them. */
+/* Returns the sum of a task; NULL: none. Tasks without flops read files or pack weights. Tasks of several
+ * operations, or of no class, count only with no more flops than bytes: else arithmetic may limit them, too.
+ */
 static struct sum *sum_of(const struct calibration *calibration, struct kind *kind,
 			  const struct smalti_traced_task *task)
 {
@@ -60,8 +60,7 @@ static int on_task(void *user, const struct smalti_traced_machine *machine,
 	return 0;
 }
 
-/* Finds a device's name: "CUDA 0.0 (A100 39.2 GiB)" is an A100. Letters that a machine's file may not have
- * become '-'. */
+/* Finds a device's name, "A100" in "CUDA 0.0 (A100 39.2 GiB)", in letters that a machine's file may have. */
 static void name_kind(const char *worker, char name[SMALTI_MACHINE_NAME])
 {
 	const char *open = strchr(worker, '(');
@@ -141,8 +140,7 @@ static double flops_of(const struct kind *kind, enum smalti_work work)
 	return rate_of(kind, &kind->operations[work], kind->operations[work].flops);
 }
 
-/* Returns the bytes a second of memory, at least those of each class, which has moved its operands, too: so
- * memory slows no class. */
+/* Returns the bytes a second of memory, at least those of each class: its operands were moved, too. */
 static double bandwidth_of(const struct kind *kind)
 {
 	double bandwidth = rate_of(kind, &kind->moving, kind->moving.bytes);
@@ -167,7 +165,7 @@ static int check_kind(const struct kind *kind, const char *name, struct smalti_e
 	return 0;
 }
 
-/* Checks what was read; every machine has CPUs. */
+/* Checks the kinds; every machine has CPUs. */
 static int check(const struct calibration *calibration, struct smalti_error *error)
 {
 	const struct kind *device = &calibration->kind[DEVICE];
@@ -180,7 +178,7 @@ static int check(const struct calibration *calibration, struct smalti_error *err
 	return 0;
 }
 
-/* Adds a number with six digits; runs differ in further ones. */
+/* Adds a number with six digits, which no run repeats. */
 static bool add_number(cJSON *object, const char *key, double value)
 {
 	char text[32];
@@ -188,7 +186,7 @@ static bool add_number(cJSON *object, const char *key, double value)
 	return cJSON_AddNumberToObject(object, key, strtod(text, NULL));
 }
 
-/* Fills in a kind; a class that did not run gets the rate of products. */
+/* Fills in a kind; what did not run gets the rate of products. */
 static bool fill_kind(cJSON *object, const struct kind *kind, int precision)
 {
 	bool good = cJSON_AddStringToObject(object, "name", kind->name) &&

@@ -84,7 +84,7 @@ static void cross_network(struct smalti_crossings *c, const struct value *value)
 	c->sends[home] += leaves ? value->bytes : 0;
 }
 
-/* Counts the crossings of a value that no later task reads. -1 without memory. */
+/* Counts a value that no later task reads. -1 without memory. */
 static int retire(struct smalti_crossings *c, const struct value *value)
 {
 	if (value->maker < MEMORY)
@@ -189,7 +189,7 @@ static int by_worth(const void *a, const void *b)
 	return (first < second) - (first > second);
 }
 
-/* Returns the bytes of candidates that cross at least, if all CPUs together work for `seconds`. */
+/* Returns the candidates' bytes that cross at least, if CPUs work `seconds` in sum. */
 static double crossing(const struct smalti_crossings *c, double seconds)
 {
 	double bytes = 0;
@@ -216,7 +216,7 @@ static double leave_home(const struct smalti_crossings *c, double bytes, double 
 	return least;
 }
 
-/* Returns the bytes that a GPU with so many peers can receive, and send, a second. */
+/* Returns the bytes a second that a GPU can receive, and send. */
 static double rate_of(const struct smalti_simulated_machine *m, int64_t peers)
 {
 	return m->pcie.bandwidth + m->nvswitch.bandwidth + m->nvlink.bandwidth * (double)peers;

@@ -25,9 +25,8 @@ struct smalti_crossings *smalti_crossings_new(const struct smalti_simulated_mach
 					      struct smalti_error *error);
 void smalti_crossings_free(struct smalti_crossings *crossings);
 
-/* Adds a task, in the order of insertion: it runs in one memory, or anywhere, and takes `seconds` on a CPU.
- * `wait` is how long it keeps a GPU waiting for what it receives (smalti_machine_wait()). -1 without memory.
- */
+/* Adds a task, in the order of insertion: it runs in one memory, or anywhere, `seconds` on a CPU. `wait` is
+ * how long it keeps a GPU waiting for what it receives (smalti_machine_wait()). -1 without memory. */
 int smalti_crossings_add(struct smalti_crossings *crossings, const struct smalti_crossing *uses, int count,
 			 int memory, double seconds, double wait);
 
@@ -35,6 +34,5 @@ int smalti_crossings_add(struct smalti_crossings *crossings, const struct smalti
 double smalti_crossings_delay(const struct smalti_crossings *crossings, const struct smalti_crossing *use,
 			      int memory);
 
-/* Returns a lower bound on the time of any schedule, on so many of the CPUs and the GPUs. Call it after the
- * last task. */
+/* Returns a lower bound on any schedule's time, on so many CPUs and GPUs, after the last task. */
 double smalti_crossings_bound(struct smalti_crossings *crossings, int64_t cpus, int64_t gpus);

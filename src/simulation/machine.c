@@ -192,7 +192,7 @@ struct smalti_machine_link smalti_machine_between(const struct smalti_simulated_
 	return (struct smalti_machine_link){fmin(pcie->bandwidth, machine->host), 2 * pcie->latency};
 }
 
-/* Returns the exchange link when all GPUs exchange at the same time. */
+/* Returns the link while all GPUs exchange. */
 static struct smalti_machine_link exchange_of(const struct smalti_simulated_machine *machine)
 {
 	const int64_t sharers = smalti_machine_gpus(machine) / machine->nodes;

@@ -52,17 +52,15 @@ struct smalti_simulated_machine {
 /* Reads the file; a name without '/' and '.' is that of a shipped file. SMALTI_EIO, SMALTI_EFORMAT. */
 int smalti_machine_read(const char *file, struct smalti_simulated_machine *machine,
 			struct smalti_error *error);
-/* Parses a file's object. */
 int smalti_machine_parse(const cJSON *file, struct smalti_simulated_machine *machine,
 			 struct smalti_error *error);
 /* Makes it run a program whose exchanges block: a GPU is busy while it receives, and links between GPUs take
  * no time beside that. Where the file has no exchanges, they are as fast as those links. */
 void smalti_machine_block(struct smalti_simulated_machine *machine);
-/* Returns the file's path, for free(); `file` is as above. */
+/* Returns the path of such a file, for free(). */
 char *smalti_machine_path(const char *file, struct smalti_error *error);
 
 int64_t smalti_machine_gpus(const struct smalti_simulated_machine *machine);
-/* Returns the kind of GPU `gpu`. */
 const struct smalti_machine_kind *smalti_machine_gpu(const struct smalti_simulated_machine *machine,
 						     int64_t gpu);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the four files of a machine for StarPU's simulation: the links' bandwidths and latencies, which the
+/* Writes a machine's four files for StarPU's simulation: the links' bandwidths and latencies, which
  * scheduling policies believe, SimGrid's platform, which decides the time of a transfer, and a configuration.
  */
 #include "base/file.h"
@@ -45,7 +45,7 @@ static void write_latencies(FILE *file, const struct smalti_simulated_machine *m
 	write_matrix(file, m, true);
 }
 
-/* Writes the configuration, which only has to exist. */
+/* Writes a file that must exist. */
 static void write_config(FILE *file, const struct smalti_simulated_machine *m)
 {
 	fprintf(file, "# %s\n", m->name);
@@ -75,7 +75,7 @@ static void write_link(FILE *file, const char *kind, int64_t from, int64_t to, d
 		(long long)from, (long long)to, bandwidth, latency);
 }
 
-/* Writes the links from and to each GPU, with 0 as the other end, of each pair, and of each node. */
+/* Writes the links from and to each GPU (0: the other end), of each pair, of each node. */
 static void write_links(FILE *file, const struct smalti_simulated_machine *m)
 {
 	const int64_t gpus = smalti_machine_gpus(m);
@@ -106,7 +106,7 @@ static void pass(FILE *file, const char *kind, int64_t from, int64_t to)
 	fprintf(file, "<link_ctn id=\"%s%lld-%lld\"/>", kind, (long long)from, (long long)to);
 }
 
-/* Writes the route between two GPUs, from 1 on. */
+/* Writes a route between GPUs, from 1 on. */
 static void pass_between(FILE *file, const struct smalti_simulated_machine *m, int64_t from, int64_t to)
 {
 	const int64_t node = smalti_machine_node(m, from - 1), other = smalti_machine_node(m, to - 1);

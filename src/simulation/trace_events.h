@@ -25,6 +25,6 @@ struct smalti_trace_event {
 /* Opens a trace. NULL with SMALTI_EIO or SMALTI_EFORMAT; messages begin with the path. */
 cJSON *smalti_trace_open(const char *path, struct smalti_error *error);
 
-/* Returns the events for cJSON_ArrayForEach(); smalti_trace_event() reads each item. */
+/* Return the events for cJSON_ArrayForEach(), and each of its items. */
 const cJSON *smalti_trace_events(const cJSON *trace);
 struct smalti_trace_event smalti_trace_event(const cJSON *item);

@@ -125,7 +125,7 @@ static int strip(struct smalti_string *string, struct smalti_error *error)
 	return 0;
 }
 
-/* Makes spaces of - and _ where a text has more than three: this-is-my-cute-cat. */
+/* Makes more than three of - and _ spaces: this-is-my-cute-cat. */
 static int spread_dashes(struct smalti_string *string, struct smalti_error *error)
 {
 	(void)error;

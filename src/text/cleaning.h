@@ -33,8 +33,8 @@ extern const char *const smalti_cleanings[];
 enum { SMALTI_CLEANING_BYTES = 8 << 10 };
 
 /* Prepares a caption for the tokenizer (docs/reference.md 2.3); `cleaner` may be NULL unless cleaning is
- * FULL. Returns the result for free(), and its length in *prepared (a NUL may be inside; one more is at the
- * end). RAW keeps the bytes; the others make valid UTF-8. NULL with SMALTI_EINVAL for a caption that is too
- * long, SMALTI_EUNSUPPORTED where a pattern takes too many steps, SMALTI_ENOMEM. */
+ * FULL. Returns the result for free(), and its length (NUL may be inside; there is one more at the end). RAW
+ * keeps the bytes; others make valid UTF-8. NULL with SMALTI_EINVAL for a caption that is too long,
+ * SMALTI_EUNSUPPORTED where a pattern takes too many steps, SMALTI_ENOMEM. */
 char *smalti_caption_prepare(const struct smalti_cleaner *cleaner, enum smalti_cleaning cleaning,
 			     const char *text, size_t length, size_t *prepared, struct smalti_error *error);

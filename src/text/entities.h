@@ -8,7 +8,7 @@
 /* Returns the text of a name (without & and ;), NULL if it is unknown. */
 const char *smalti_entity(const char *name, size_t length);
 
-/* Returns the character of byte 0x80 to 0x9f in Windows-1252 (the byte itself where it has none). */
+/* Returns what byte 0x80 to 0x9f means in Windows-1252 (itself where it means nothing). */
 uint32_t smalti_windows_1252(uint32_t byte);
 
 /* Returns the number of `digits` ("65", "x41"); U+FFFD where it is 0 or no character. */

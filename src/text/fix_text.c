@@ -22,7 +22,7 @@ static bool is_control(uint32_t c)
 	       c == 0xfeff || (c >= 0xfff9 && c < 0xfffd);
 }
 
-/* Writes full and half width forms as the ordinary characters. */
+/* Writes full and half width forms as ordinary ones. */
 static void put_ordinary_width(uint32_t character, FILE *to)
 {
 	ucs4_t ordinary[8];

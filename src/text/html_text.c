@@ -26,8 +26,7 @@ enum action {
 	"<(?i:" name ")(?=[" SMALTI_SPACES ">])" ATTRIBUTES "(?<!/)>(?:.*?</" SMALTI_SPACE "*(?i:" name      \
 	")" SMALTI_SPACE "*>|.*)"
 
-/* Markup that `<` or `&` can begin; the first match counts. Without a match, the character stands for itself.
- */
+/* Markup that `<` or `&` can begin; the first match counts. Without one, the character stands for itself. */
 static const struct {
 	const char *pattern;
 	enum action action;
@@ -94,7 +93,7 @@ static void put_number(const struct output *output, const char *digits, size_t l
 				     smalti_windows_1252(smalti_character_number(digits, length)));
 }
 
-/* Writes a name's text. BeautifulSoup keeps an unknown name, but drops its semicolon. */
+/* Writes a name; BeautifulSoup keeps an unknown one without its semicolon. */
 static void put_name(const struct output *output, const char *name, size_t length)
 {
 	const char *text = smalti_entity(name, length);

@@ -54,7 +54,7 @@ static bool is_whole(const cJSON *item)
 	return cJSON_IsNumber(item) && fabs(value) <= 0x1p53 && trunc(value) == value;
 }
 
-/* Reads the seed's digits: cJSON keeps numbers as doubles, which are not exact past 2^53. */
+/* Reads the digits: cJSON keeps numbers as doubles, which hold no seed past 2^53. */
 static int read_seed(const cJSON *object, struct smalti_prompt_line *line, struct smalti_error *error)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, "seed");

@@ -84,7 +84,7 @@ static int check_line(const char *text, size_t length, struct smalti_error *erro
 	return 0;
 }
 
-/* Returns the format by the first line that is not blank. A prompt may begin with a bracket, too. */
+/* Decides by the first line that is not blank. A prompt may begin with a bracket, too. */
 static enum format recognise(const char *text)
 {
 	text += strspn(text, BLANKS);

@@ -63,7 +63,7 @@ static bool cased_after(const uint8_t *at, const uint8_t *end)
 	return false;
 }
 
-/* Tells whether the last character of [start, at) that is not case-ignorable is cased. */
+/* Tells this of the last character of [start, at). */
 static bool cased_before(const uint8_t *start, const uint8_t *at)
 {
 	ucs4_t character = 0;

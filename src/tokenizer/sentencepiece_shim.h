@@ -16,7 +16,7 @@ struct smalti_sentencepiece *smalti_sentencepiece_open(const void *model, size_t
 void smalti_sentencepiece_close(struct smalti_sentencepiece *model);
 
 int32_t smalti_sentencepiece_count(const struct smalti_sentencepiece *model);
-/* Returns the id of a piece; -1: the model does not have it. */
+/* Returns -1 if it is no piece of the model. */
 int32_t smalti_sentencepiece_id(const struct smalti_sentencepiece *model, const char *piece);
 
 /* Writes the first `capacity` ids of the text, and their number into *count. Reentrant. */

@@ -66,7 +66,7 @@ static int read_extra_ids(const char *directory, int64_t *extra_ids, struct smal
 	return status;
 }
 
-/* Adds the extra ids: <extra_id_0> is the last id, <extra_id_1> the one before it. */
+/* Adds <extra_id_0>, the last id, <extra_id_1>, the one before it, and so on. */
 static int add_extra_ids(struct smalti_tokenizer *tokenizer, const char *directory,
 			 struct smalti_error *error)
 {
@@ -115,7 +115,7 @@ static int open_json(struct smalti_tokenizer *tokenizer, const char *text, size_
 	return status;
 }
 
-/* Opens a file's bytes; errors get the path and a remedy. */
+/* Adds the path and a remedy to errors. */
 static int open_bytes(struct smalti_tokenizer *tokenizer, const char *path, char *bytes, size_t length,
 		      bool is_json, struct smalti_error *error)
 {
@@ -172,7 +172,7 @@ int64_t smalti_tokenizer_vocabulary(const struct smalti_tokenizer *tokenizer)
 	return tokenizer->vocabulary;
 }
 
-/* Returns where to cut text that is too long for one call: at the last space, else the last character. */
+/* Returns where to cut a long text: at the last space, else at the last character. */
 static size_t stretch_end(const char *text, size_t length, size_t at)
 {
 	if (length - at <= STRETCH_BYTES)

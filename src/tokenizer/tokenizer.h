@@ -16,11 +16,11 @@ enum { SMALTI_TEXT_BYTES = 1 << 20 };
 struct smalti_tokenizer *smalti_tokenizer_open(const char *directory, struct smalti_error *error);
 void smalti_tokenizer_close(struct smalti_tokenizer *tokenizer); /* NULL is fine */
 
-/* Returns the path of the file that is opened, for free(). */
+/* Returns the path of that file, for free(). */
 char *smalti_tokenizer_file(const char *directory, struct smalti_error *error);
 
-/* Returns the number that all ids are below: pieces and extra ids. The text encoder's vocab_size must be at
- * least as large, or the ids that it lacks must be refused. */
+/* Returns the bound of ids: pieces and extra ids are below it. The text encoder's vocab_size must be as
+ * large, or ids that it lacks must be refused. */
 int64_t smalti_tokenizer_vocabulary(const struct smalti_tokenizer *tokenizer);
 
 /* Encodes `length` bytes of text (no terminator needed, NUL is a character, invalid UTF-8 becomes U+FFFD): at

@@ -19,7 +19,7 @@ struct source {
 	bool byte_fallback;
 };
 
-/* Tells whether the text has the form <0xNN>. */
+/* Recognises <0xNN>. */
 static bool is_byte(const char *text)
 {
 	static const char digits[] = "0123456789ABCDEF";
@@ -86,8 +86,8 @@ static int take_out(struct source *source, const char *text, int64_t id, struct 
 	return 0;
 }
 
-/* Reads a special token. Whether it strips white space (lstrip, rstrip) makes no difference: that never
- * counts there. */
+/* Reads a special token. Stripping of white space (lstrip, rstrip) makes no difference: it never counts
+ * there. */
 static int read_added(const cJSON *item, struct source *source, struct smalti_tokenizer_json *tokenizer,
 		      struct smalti_error *error)
 {

@@ -21,7 +21,7 @@ struct smalti_special_token {
  */
 int smalti_special_tokens_add(struct smalti_special_tokens *tokens, const char *text, int32_t id,
 			      struct smalti_error *error);
-/* Sorts the words, after the last was added; SMALTI_EFORMAT: a word is there twice. */
+/* Sorts all words in the end; SMALTI_EFORMAT: a word is there twice. */
 int smalti_special_tokens_finish(struct smalti_special_tokens *tokens, struct smalti_error *error);
 void smalti_special_tokens_free(struct smalti_special_tokens *tokens);
 
@@ -44,7 +44,7 @@ struct smalti_tokenizer_json {
 
 enum { SMALTI_TOKENIZER_JSON_BYTES = 20 << 20 }; /* longest text; a vocabulary of 250,000 takes 17 MB */
 
-/* Parses the text; free the tokenizer also on failure. */
+/* Parses the text; free it in any case. */
 int smalti_tokenizer_json_parse(struct smalti_tokenizer_json *tokenizer, const char *text, size_t length,
 				struct smalti_error *error);
 void smalti_tokenizer_json_free(struct smalti_tokenizer_json *tokenizer);
@@ -63,9 +63,9 @@ enum smalti_piece_type {
 	SMALTI_PIECE_BYTE = 6,
 };
 
-/* Writes a piece; call it in the order of the ids. */
+/* Writes a piece, in the order of ids. */
 void smalti_spiece_write_piece(FILE *to, const char *piece, float score, enum smalti_piece_type type);
-/* Writes the trainer's settings; byte_fallback: a character without a piece becomes pieces of type BYTE. */
+/* Writes settings; byte_fallback: a character without a piece becomes pieces of type BYTE. */
 void smalti_spiece_write_trainer(FILE *to, bool byte_fallback);
 void smalti_spiece_write_normalizer(FILE *to, const uint8_t *charsmap, size_t length);
 

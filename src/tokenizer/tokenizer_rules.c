@@ -129,8 +129,7 @@ static int read_pre_tokenizer(const cJSON *part, void *to, struct smalti_error *
 	return expect_step(steps->marks, "Metaspace", error);
 }
 
-/* Checks that runs of spaces do not count: SentencePiece takes a run of white space for one space, and drops
- * it at the ends. */
+/* Checks spaces: SentencePiece takes a run of white space for one space, and none at the ends. */
 static int check_spaces(const struct steps *steps, struct smalti_error *error)
 {
 	if (steps->splits || (steps->strips && steps->joins))

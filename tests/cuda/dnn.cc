@@ -147,7 +147,7 @@ struct execution {
 		return made;
 	}
 
-	/* Stores values, rounded to the tensor's dtype; also into memory, if it has any. */
+	/* Stores values, rounded to the dtype, also into memory, if it has any. */
 	void store(tensor &made)
 	{
 		std::vector<char> narrow(made.values.size() * 4);

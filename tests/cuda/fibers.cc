@@ -97,7 +97,7 @@ fiber *fiber_at(unsigned number)
 	return fibers[number].get();
 }
 
-/* Begins all threads; returns how many fibers wait when each thread has come as far as it can. */
+/* Begins all threads; returns how many fibers wait when no thread can go on. */
 unsigned begin()
 {
 	unsigned waiting = 0;

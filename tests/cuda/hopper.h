@@ -31,7 +31,7 @@ struct hopper_barrier {
 	std::vector<hopper_box> boxes; /* in transit */
 };
 
-/* A meeting point of threads: how many came, and how often all have met. */
+/* How many threads came to a meeting, and how often all met. */
 struct hopper_meeting {
 	int came = 0;
 	long times = 0;
@@ -79,7 +79,7 @@ static inline char *hopper_bytes(uint at, size_t bytes)
 	return hopper_group.memory + at;
 }
 
-/* Returns where the group's memory begins; the first thread clears all that an earlier group left. */
+/* Returns the group's memory; the first thread resets all. */
 static inline uint hopper_memory()
 {
 	if (THREAD > 0)
@@ -334,7 +334,7 @@ static inline hopper_matrix hopper_matrix_of(uint64_t described)
 		(int)(described >> 32 & 0x3fff) << 4, (int)(described >> 62)};
 }
 
-/* Reads rows to [rows, 16]. */
+/* Reads to [rows, 16]. */
 static inline void take_rows(uint64_t described, int rows, enum smalti_dtype dtype, float *to)
 {
 	static const int bytes[] = {16, 128, 64, 32};

@@ -33,7 +33,7 @@ cudaError_t result(cudaError_t error)
 	return error;
 }
 
-/* Returns the device of the first address that is a device's, else the current one. */
+/* Returns the device of the first address on one, else the current device. */
 int device_of(const void *one, const void *other)
 {
 	const int device = standin_device_of(one) < 0 ? standin_device_of(other) : standin_device_of(one);
@@ -63,7 +63,7 @@ template <typename step> cudaError_t enqueue(cudaStream_t stream, step work)
 	return cudaSuccess;
 }
 
-/* Fails while the calling thread records, and spoils its recording: for calls that wait or take memory. */
+/* Fails for calls that wait or take memory, and spoils the calling thread's recording. */
 #define RETURN_IF_RECORDING                                                                                  \
 	do {                                                                                                 \
 		if (standin_recording()) {                                                                   \
@@ -637,7 +637,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
 	return cudaSuccess;
 }
 
-/* Returns the nodes that the next one follows; a node is the number of its step, from 1. */
+/* Returns the last nodes; a node is its step's number, from 1. */
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status,
 				     unsigned long long *, cudaGraph_t *, const cudaGraphNode_t **nodes,
 				     const cudaGraphEdgeData **edges, size_t *count)

@@ -18,7 +18,7 @@ struct standin_twin {
 	std::function<void(void *const *)> run_thread; /* with the addresses of the parameters */
 };
 
-/* Returns the twin of that name; NULL: none. */
+/* Returns NULL if none has that name. */
 const standin_twin *standin_find_twin(const char *name);
 
 /* The most local memory of a group, and the bytes of it that the running group's launch asked for. @{ */
@@ -26,6 +26,6 @@ enum { STANDIN_MOST_SHARED = 227 << 10 };
 extern size_t standin_shared_bytes;
 /* @} */
 
-/* Runs a kernel's twin; one call at a time. */
+/* Runs a twin; one call at a time. */
 void standin_run_twin(const standin_twin *twin, unsigned groups, unsigned threads, void *const *parameters,
 		      size_t shared_bytes = 0);

@@ -187,7 +187,7 @@ INLINE void tile(const int vecs, const struct smalti_attention *a, const struct 
 		factor, state->values, prefetch);
 }
 
-/* Returns the vectors of the tile at `vector` of `vectors`, so that tiles are as equal as possible. */
+/* Returns the vectors of the tile at `vector` of `vectors`, in nearly equal tiles. */
 INLINE int tile_vecs(int64_t vector, int64_t vectors)
 {
 	int64_t tiles = (vectors - vector + VECS - 1) / VECS;

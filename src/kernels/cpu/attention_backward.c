@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradients head by head, and in a head block of keys by block of queries: the scores and the gradients
- * of their weights, with keys as rows, then the three gradients from these. Heads are read and written in
- * place. */
+ * of their weights, keys as rows, then the three gradients from these. Heads are read and written in place.
+ */
 #include "kernels/backward.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/workspace.h"
@@ -65,14 +65,14 @@ static struct head head_of(const struct smalti_attention_backward *a,
 			     {gradients->q + at, gradients->k + at, gradients->v + at}};
 }
 
-/* Returns the rows of tokens from `first` on. */
+/* Returns rows from token `first` on. */
 static const void *rows_from(const struct smalti_attention_backward *a, enum smalti_dtype dtype,
 			     const void *x, int64_t first)
 {
 	return (const char *)x + first * a->heads * a->head_dim * smalti_dtype_bytes(dtype);
 }
 
-/* Computes [keys, queries] = left·rightᵀ; `dtype` is that of `right`, the queries' operand. */
+/* Computes [keys, queries] = left·rightᵀ; `dtype` is the right operand's. */
 static int multiply_rows(const struct smalti_attention_backward *a, const struct block *b, const void *left,
 			 enum smalti_dtype dtype, const void *right, float *y, struct smalti_error *error)
 {

@@ -114,7 +114,6 @@ INLINE void prefetch_some(struct prefetch *prefetch)
 	}
 }
 
-/* The call's operands. */
 struct operands {
 	const void *q;
 	const struct smalti_keys *blocks;

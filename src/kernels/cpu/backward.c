@@ -4,7 +4,7 @@
 #include "kernels/cpu/vector_math.h"
 
 /* Returns the slope of f(z) = z·s(z): f′ = s·(1 + z·(1 − s)·inner), where s is the logistic function of a
- * term with the derivative `inner`. Where s is 0 or 1, so is f′, however large z is. */
+ * term with the derivative `inner`. Where s is 0 or 1, so is f′, for any z. */
 INLINE vec logistic_slope(vec z, vec s, vec inner)
 {
 	return s * vec_fma(z * (1.f - s), inner, vec_set1(1.f));
@@ -16,7 +16,7 @@ INLINE vec bounded(vec z)
 	return vec_max(vec_set1(-32.f), vec_min(vec_set1(32.f), z));
 }
 
-/* Multiplies gy by the slope of gelu(z) = z / (1 + e^−2u), 2u = 2·√(2/π)·(z + 0.044715 z³). */
+/* Applies the slope of gelu(z) = z / (1 + e^−2u), 2u = 2·√(2/π)·(z + 0.044715 z³). */
 void FOR_ISA(smalti_gelu_backward)(int64_t count, const float *x, float *gy)
 {
 	const float factor = 1.5957691216f;

@@ -28,7 +28,7 @@ struct context {
 	int64_t scale, line_bytes;
 };
 
-/* Writes f(row) of x, or of a neighbour's row, into a line. */
+/* Writes f(row) of x, or of a neighbour's row. */
 static void put_row(const struct context *p, const float *row, char *line)
 {
 	const struct smalti_conv_band *band = p->band;
@@ -42,8 +42,7 @@ static void put_row(const struct context *p, const float *row, char *line)
 		smalti_upsample_row(band->width, band->in, band->compute, direct, line);
 }
 
-/* Returns the input lines of some rows. A convolution of stride 2 reads only the lines below and to the
- * right. */
+/* Returns the input lines of some rows. Stride 2 needs none above. */
 static int64_t lines_of(const struct context *p, int64_t rows)
 {
 	return p->conv.stride == 2 ? 2 * rows + 1 : rows + 2;

@@ -151,9 +151,9 @@ static int multiply_copies(const struct product *p, struct smalti_error *error)
 	return smalti_onednn_check(status, "a product failed", error);
 }
 
-/* Tells whether a product is large. oneDNN's matmul reads its operands in place; its BLAS copies them first,
- * which pays in large products: with rows 18 KB apart matmul took 1.1 and 1.26 times as long (EPYC), with
- * weights that no cache held 1.4 times (Sapphire Rapids). */
+/* oneDNN's matmul reads its operands in place; its BLAS copies them first, which pays in large products: with
+ * rows 18 KB apart matmul took 1.1 and 1.26 times as long (EPYC), with weights that no cache held 1.4 times
+ * (Sapphire Rapids). */
 static bool is_large(const struct smalti_dense *d)
 {
 	const double large = 1 << 26; /* operations */
@@ -180,8 +180,8 @@ static int multiply_by_library(const struct smalti_dense *d, const void *a, cons
 	return 0;
 }
 
-/* Computes bf16 products itself where it can: oneDNN copies more than it multiplies, and took 1.3 times as
- * long by AMX, and 1.2 to 1.4 times by AVX-512. */
+/* Computes bf16 without oneDNN, which copies more than it multiplies: it took 1.3 times as long by AMX, and
+ * 1.2 to 1.4 times by AVX-512. */
 int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b, void *y,
 		 struct smalti_error *error)
 {

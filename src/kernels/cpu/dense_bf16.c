@@ -42,8 +42,8 @@ static int64_t parts(int64_t whole, int64_t part)
 	return (whole + part - 1) / part;
 }
 
-/* Returns the lines of a block, in whole blocks of 2 tiles and equal parts: all, or as many as have terms
- * within so many bytes. */
+/* Returns the lines of a block, in whole blocks of 2 tiles and equal parts: all, or as many as fit in so many
+ * bytes. */
 static int64_t lines_of(int64_t lines, int64_t terms, int64_t bytes)
 {
 	const int64_t most = bytes / 2 / terms / (2 * TILE) * (2 * TILE);
@@ -162,7 +162,7 @@ struct block {
 	bool first, last; /* among the pieces */
 };
 
-/* Returns the sums of the pieces before; for the first piece, y and the bias where they are added. */
+/* Returns the sums of the pieces before; for the first, what is added to the product. */
 INLINE vec before(const struct smalti_dense *d, const struct block *b, const struct work *work, int64_t at,
 		  int64_t column, int64_t count, const void *y)
 {

@@ -9,9 +9,9 @@
 #include "kernels/matmul.h"
 #include "kernels/norms.h"
 
-/* Describes how scores [keys, queries] and the gradients of their softmax, f32, become the weights and the
- * scores' gradients, rounded to `dtype`, stored as `stored`. `lse` is that of struct smalti_attention;
- * `delta` [queries] is the sum of weights times their gradients. */
+/* How scores [keys, queries] and the gradients of their softmax, f32, become the weights and the scores'
+ * gradients, rounded to `dtype`, stored as `stored`. `lse` as of struct smalti_attention; `delta` [queries]
+ * is the sum of weights times their gradients. */
 struct smalti_attention_weights {
 	int64_t keys, queries;
 	enum smalti_dtype dtype, stored;
@@ -24,7 +24,7 @@ struct smalti_attention_weights {
  * public functions of attention.h, norms.h and elementwise.h (dispatch.c) call through this machine's table.
  * Arguments are those of the public function of the same name. */
 struct smalti_cpu_kernels {
-	/* Returns the floats of working memory that attention() needs. */
+	/* Floats of working memory for attention(). */
 	int64_t (*attention_scratch)(const struct smalti_attention *attention);
 	void (*attention)(const struct smalti_attention *attention, const void *q,
 			  const struct smalti_keys *blocks, float *state, void *y, float *scratch);
@@ -61,7 +61,7 @@ struct smalti_cpu_kernels {
 	/* Returns Σ of squares of factor·gradient, and adds each square to its column's sum. */
 	double (*came_squares)(int64_t count, float factor, const float *gradient, double *sums);
 	double (*came_steps)(int64_t count, float factor, const float *gradient, const float *columns);
-	/* Updates the mean by the step, then does this with the step's difference from the mean. */
+	/* Updates the mean by the step; then likewise, of the step minus the mean. */
 	double (*came_means)(int64_t count, float factor, float beta, const float *gradient,
 			     const float *columns, float *mean, double *sums);
 	/* value = decay·value − factor·mean·columns */
@@ -71,7 +71,7 @@ struct smalti_cpu_kernels {
 	void (*gate_add)(int64_t count, const float *gate, const float *z, float *y);
 	void (*multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,
 			 void *y);
-	/* Returns the floats of working memory that matmul_raw() needs. */
+	/* Floats of working memory for matmul_raw(). */
 	int64_t (*matmul_raw_scratch)(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x,
 				      int parts);
 	void (*matmul_raw)(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x, int parts,

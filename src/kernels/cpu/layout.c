@@ -58,7 +58,7 @@ void smalti_planes_to_pixels(int64_t channels, int64_t height, int64_t width, in
 				*y++ = planes[(channel * height + row) * width + column] * scale;
 }
 
-/* Returns the standard deviation. NaN stays NaN. */
+/* Returns the deviation; NaN stays NaN. */
 static float deviation(float log_variance)
 {
 	return expf(0.5f * (log_variance < -30.f ? -30.f : log_variance > 20.f ? 20.f : log_variance));

@@ -19,7 +19,7 @@ dnnl_status_t smalti_layout_by_tag(smalti_layout *layout, int axes, const dnnl_d
 				   dnnl_data_type_t type, dnnl_format_tag_t tag);
 dnnl_status_t smalti_layout_by_strides(smalti_layout *layout, int axes, const dnnl_dims_t dims,
 				       dnnl_data_type_t type, const dnnl_dims_t strides);
-/* Makes the layout of a part of `whole` with extents `dims`, from `offsets` on. */
+/* Lays out a part of `whole` of extents `dims`, from `offsets` on. */
 dnnl_status_t smalti_layout_part(smalti_layout *layout, smalti_const_layout whole, const dnnl_dims_t dims,
 				 const dnnl_dims_t offsets);
 dnnl_status_t smalti_layout_copy(smalti_layout *layout, smalti_const_layout from);

@@ -49,7 +49,7 @@ int64_t smalti_came_factors(const struct smalti_came_shape *shape)
 	return shape->parts * shape->batch * shape->rows * shape->columns;
 }
 
-/* Returns where row r of matrix b begins in its part, and sets *part. */
+/* Returns where row r of matrix b begins in *part. */
 static int64_t row_of(const struct update *u, int64_t b, int64_t r, int *part)
 {
 	*part = (int)(r / u->shape->rows);

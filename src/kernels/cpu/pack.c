@@ -32,14 +32,13 @@ static void read_rows(struct reader *reader, int64_t rows, float *to)
 	}
 }
 
-/* Rounds values here: oneDNN's own rounding would do, but the layout may keep f32. */
+/* Rounds here, as the layout may keep f32; else oneDNN would. */
 static void round_values(enum smalti_dtype dtype, float *values, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++)
 		values[i] = smalti_round(dtype, values[i]);
 }
 
-/* The source and the target of values. */
 struct move {
 	smalti_const_layout from_layout, to_layout;
 	void *from, *to;

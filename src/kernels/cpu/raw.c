@@ -76,7 +76,6 @@ int64_t FOR_ISA(smalti_matmul_raw_scratch)(const struct smalti_matmul *matmul,
 	return lay_out(matmul, &partition, NULL, &work);
 }
 
-/* The operands of a product. */
 struct operands {
 	const struct smalti_matmul *matmul;
 	const struct smalti_raw_columns *x;
@@ -412,7 +411,6 @@ static void multiply_panel(const struct work *work, int64_t rows, int64_t depth,
 	}
 }
 
-/* Counts the turns of a panel. */
 static int64_t count_turns(int64_t rows, int64_t depth)
 {
 	return parts(rows, ROWS) * parts(depth, TURN);

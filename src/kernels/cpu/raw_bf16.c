@@ -92,8 +92,7 @@ INLINE void pack_panel(enum smalti_dtype dtype, const struct panel *panel, const
 	}
 }
 
-/* Adds a tile of sums to z[rows, tile of outputs], transposed; `first`: writes it. z has room for whole
- * tiles. */
+/* Computes z[rows, tile of outputs] (+)= a tile of sums, transposed; z has room for whole tiles. */
 static void add_tile(int64_t rows, const float *sums, bool first, int64_t z_stride, float *z)
 {
 	vec turned[TILE];

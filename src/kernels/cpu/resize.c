@@ -5,7 +5,7 @@
 
 enum { FRACTION_BITS = 22, CHANNELS = 3, BLOCK = 64 };
 
-/* Returns a filter's value, as those below. The order of the operations is Pillow's, for its rounding. */
+/* Filters keep the order of Pillow's operations, and so its rounding. */
 static double bilinear(double t)
 {
 	t = fabs(t);

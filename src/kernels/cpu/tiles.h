@@ -81,7 +81,7 @@ INLINE void tiles_end(void)
 /* gcc's intrinsics do not say that they read and write memory. */
 #define TILES_FENCE() __asm__ volatile("" : : : "memory")
 
-/* Multiplies in tile registers: tiles 0 to 3 hold c, 4 and 5 a, 6 and 7 b. */
+/* Multiplies: tiles 0 to 3 hold c, 4 and 5 a, 6 and 7 b. */
 INLINE void tiles_multiply(const int rows, const int columns, const bool add, const struct tile_product *p)
 {
 	float *c01 = p->c + p->c_column * TILE_FLOATS, *c10 = p->c + p->c_row * TILE_FLOATS;

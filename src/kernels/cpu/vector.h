@@ -46,7 +46,7 @@ typedef uint8_t bvec __attribute__((vector_size(VEC_BYTES / 4)));
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* These load and store at any alignment. @{ */
+/* These take any alignment. @{ */
 INLINE vec vec_load(const void *from)
 {
 	vec value;

@@ -80,7 +80,7 @@ INLINE void transform_inputs(const enum smalti_dtype dtype, const void *const pi
 	}
 }
 
-/* Transforms all channels of one tile; `step` floats from one vector of them to the next. */
+/* Transforms all channels of one tile; `step` floats from a vector of them to the next. */
 INLINE void transform_tile(const enum smalti_dtype dtype, const void *const pixels[WINOGRAD_POINTS],
 			   int64_t in, int64_t stride, int64_t step, float *v)
 {
@@ -92,8 +92,8 @@ INLINE void transform_tile(const enum smalti_dtype dtype, const void *const pixe
 	}
 }
 
-/* Returns the tiles of a group: ROWS, or fewer steps in the last. A group is [channels / LANES][tile of the
- * group][LANES], the order in which products read it. */
+/* Returns the tiles of a group, [channels / LANES][tile of the group][LANES], as products read it: ROWS, or
+ * some steps in the last. */
 INLINE int64_t group_rows(const struct block *b, int64_t group)
 {
 	return smalti_min(smalti_round_up(b->tiles - group, STEP), ROWS);
