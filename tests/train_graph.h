@@ -66,7 +66,7 @@ bool train_graph_same_bits(const struct train_graph_outcome *a, const struct tra
 void train_graph_near(const struct train_graph_case *c, const struct train_graph_outcome *whole,
 		      const struct train_graph_outcome *o, const char *what);
 
-/* The workers; they must change no bit. */
+/* The workers; they change no bit. */
 struct train_graph_scheduler {
 	const char *policy;
 	int64_t cpus;

@@ -167,7 +167,7 @@ static int open_indexed(struct smalti_checkpoint *checkpoint, const char *name, 
 
 /* --- which files ------------------------------------------------------------------------------ */
 
-/* Finds also a link to nothing. */
+/* Tells whether it exists, even as a dangling link. */
 static bool is_there(const struct smalti_checkpoint *checkpoint, const char *name)
 {
 	char path[PATH_MAX];

@@ -63,7 +63,8 @@ static int read_statistics(const cJSON *file, const char *key, int64_t channels,
 	return 0;
 }
 
-/* Reads a shift, as Stable Diffusion 3 and Flux have, or statistics, as some variants of SDXL have. */
+/* Reads a shift, as Stable Diffusion 3 and Flux have, or statistics, as some variants of SDXL have; none has
+ * both. */
 static int read_latent_scale(const cJSON *file, struct smalti_vae_config *config, struct smalti_error *error)
 {
 	bool has_mean, has_std;

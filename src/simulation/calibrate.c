@@ -140,7 +140,7 @@ static double flops_of(const struct kind *kind, enum smalti_work work)
 	return rate_of(kind, &kind->operations[work], kind->operations[work].flops);
 }
 
-/* Returns the bytes a second of memory, at least those of each class: its operands were moved, too. */
+/* Returns the bytes a second of memory, at least those of each class, so that its operands slow no class. */
 static double bandwidth_of(const struct kind *kind)
 {
 	double bandwidth = rate_of(kind, &kind->moving, kind->moving.bytes);

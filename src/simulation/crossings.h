@@ -25,8 +25,8 @@ struct smalti_crossings *smalti_crossings_new(const struct smalti_simulated_mach
 					      struct smalti_error *error);
 void smalti_crossings_free(struct smalti_crossings *crossings);
 
-/* Adds a task, in the order of insertion: it runs in one memory, or anywhere, `seconds` on a CPU. `wait` is
- * how long it keeps a GPU waiting for what it receives (smalti_machine_wait()). -1 without memory. */
+/* Adds a task, in the order of insertion: it runs in one memory, or anywhere, for `seconds` on a CPU. `wait`
+ * is how long it keeps a GPU waiting for what it receives (smalti_machine_wait()). -1 without memory. */
 int smalti_crossings_add(struct smalti_crossings *crossings, const struct smalti_crossing *uses, int count,
 			 int memory, double seconds, double wait);
 

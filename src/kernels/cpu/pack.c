@@ -32,7 +32,7 @@ static void read_rows(struct reader *reader, int64_t rows, float *to)
 	}
 }
 
-/* Rounds here, as the layout may keep f32; else oneDNN would. */
+/* Rounds here, as oneDNN rounds nothing where the layout keeps f32. */
 static void round_values(enum smalti_dtype dtype, float *values, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++)
