@@ -23,8 +23,8 @@ static const char caption[] =
     "a watercolour of a lighthouse on a cliff above a stormy sea at dusk, gulls around its lantern, a small "
     "red boat on the waves below, long shadows and warm light, number";
 
-/* Smooth in both directions, with noise in the lowest bits: a decoder has as much to do as with a photograph.
- */
+/* Fills a row: smooth in both directions, with noise in the lowest bits. It takes a decoder as long as a
+ * photograph. */
 static void fill_row(unsigned char *row, int64_t side, int64_t y, uint64_t *state)
 {
 	for (int64_t x = 0; x < side; x++)
@@ -81,7 +81,7 @@ static enum smalti_extract_action go_on_extracting(void *user, const struct smal
 	return SMALTI_EXTRACT_CONTINUE;
 }
 
-/* `list` has to last as long as they do. */
+/* Sets the options; `list` must last as long. */
 static void set_extraction(const struct smalti_ablation *ablation, const char *const *list,
 			   const char *output, struct smalti_extract_options *options)
 {
@@ -124,17 +124,17 @@ int smalti_ablation_extract(const struct smalti_ablation *ablation, enum smalti_
 
 /* Training */
 
-/* A run as its progress tells it. */
+/* A run, followed by its progress. */
 struct following {
 	struct smalti_online *online; /* NULL: no features are computed */
-	int64_t batch, steps;         /* that were made */
+	int64_t batch, steps;         /* steps that were made */
 	double at;                    /* when the last one ended */
-	double *seconds;              /* from the end of the one before to that of each step */
-	double computing;             /* of them, in all */
-	struct smalti_error error;    /* why the features were not computed; code 0: they were */
+	double *seconds;              /* of each step, from the end of the one before */
+	double computing;             /* seconds of them, in sum */
+	struct smalti_error error;    /* why computing features failed; code 0: it did not */
 };
 
-/* Before every step but the first, which does not count. */
+/* Computes features before every step but the first, which does not count. */
 static int compute_features(struct following *f, const struct smalti_train_progress *progress)
 {
 	if (!f->online || progress->step == progress->steps)
@@ -187,7 +187,7 @@ static double busy_of(const struct smalti_training_history *history)
 	return sum;
 }
 
-/* Of the steps behind the first, which took `seconds` with what was before them. */
+/* Reads the steps after the first, which took `seconds` with the work before each. */
 static int read_log(const char *run, int64_t batch, int workers, double seconds,
 		    struct smalti_ablation_training *result, double *flops, struct smalti_error *error)
 {
@@ -207,7 +207,7 @@ static int read_log(const char *run, int64_t batch, int workers, double seconds,
 	return status;
 }
 
-/* Right behind the run. Of CPUs it is known in f32 alone. */
+/* Measures the peak after the run; that of CPUs is known in f32 only. */
 static double peak_of(struct smalti_session *session, enum smalti_precision precision)
 {
 	struct smalti_device_use uses[SMALTI_MAX_NODES];
@@ -219,7 +219,7 @@ static double peak_of(struct smalti_session *session, enum smalti_precision prec
 	return peak;
 }
 
-/* Opens what computes features in each step, if any are. */
+/* Opens the computing of features in each step, if there are any. */
 static int open_online(struct smalti_session *session, const struct smalti_ablation *ablation,
 		       const struct smalti_ablation_way *way, const char *list, struct following *f,
 		       struct smalti_error *error)

@@ -2,8 +2,8 @@
  *
  * Usage: bench/batch [REPEATS]
  *
- * 24 requests of mixed sizes with the embedded model, at the same time and one by one in the same process,
- * alternating: the medians and their ratio. */
+ * Prints the medians of 24 requests of mixed sizes with the embedded model, at the same time and one by one
+ * in the same process, alternating, and their ratio. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "bench/statistics.h"

@@ -11,7 +11,7 @@ extern const struct smalti_command smalti_bench_schedule_command;
 extern const struct smalti_command smalti_bench_stages_command;
 extern const struct smalti_command smalti_bench_train_command;
 
-/* What every command that measures knows, as a member `bench` of its option struct. */
+/* Options of every command that measures, as a member `bench` of its option struct. */
 struct smalti_bench_options {
 	int64_t repeats;
 	bool json;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each codelet's buffers hold, from its arguments: where a row of cases.def does not say it, a function
- * here. A codelet without either does not link. */
+/* The contents of each codelet's buffers, from its arguments: by a row of cases.def, or by a function here. A
+ * codelet without either does not link. */
 #include "bench/cases.h"
 #include "kernels/attention.h"
 #include "kernels/conditioning.h"
@@ -30,14 +30,14 @@ int64_t smalti_bench_bytes(const struct smalti_bench_buffer *buffer)
 	return kind_bytes[buffer->kind] * buffer->count;
 }
 
-/* Evenly over [-0.5, 0.5). */
+/* Returns values evenly over [-0.5, 0.5). */
 static float random_value(uint32_t *state)
 {
 	*state = *state * 1664525u + 1013904223u;
 	return (float)(*state >> 8) / (float)(1 << 24) - 0.5f;
 }
 
-/* Of `count`, the better one first. */
+/* Returns a match; better ones come first. */
 static struct smalti_match match_of(int64_t i, int64_t count, uint32_t state)
 {
 	const int64_t step = 16 * i / count;
@@ -109,8 +109,8 @@ static struct smalti_bench_buffer moments(int64_t groups)
 	return (struct smalti_bench_buffer){groups ? SMALTI_BENCH_MOMENTS : SMALTI_BENCH_ABSENT, groups};
 }
 
-/* A packed form holds numbers of its dtype in whatever order, so any will do. A size that cannot be had is
- * that of no buffer: the kernel says why. */
+/* Describes a packed form: numbers of its dtype in any order do. An impossible size gives an empty buffer:
+ * the kernel says why. */
 static struct smalti_bench_buffer packed(enum smalti_dtype dtype, int64_t size)
 {
 	return of(dtype, size / smalti_dtype_bytes(dtype));
@@ -159,7 +159,7 @@ void smalti_bench_attention(const struct attention_arguments *a, struct attentio
 		extents->kv[i] = of(a->dtype, a->keys[i] * 2 * a->heads * a->head_dim);
 }
 
-/* T5's shards, as many as have columns. */
+/* Fills in T5's shards, as many as have columns. */
 static void fill_shards(enum smalti_dtype dtype, int64_t rows, const int64_t *columns,
 			struct smalti_bench_buffer x[SMALTI_MANY])
 {
@@ -202,7 +202,7 @@ BUFFERS(attention_backward, .q = of(a->dtype, QUERIES), .k = of(a->dtype, KEYS),
 	.y = of(a->dtype, QUERIES), .lse = f32(a->heads * a->queries), .gy = f32(QUERIES), .gq = f32(QUERIES),
 	.gk = f32(KEYS), .gv = f32(KEYS))
 
-/* In the middle of an image: with neighbours above and below. */
+/* A band inside an image: with neighbours above and below. */
 BUFFERS(conv, .x = f32(a->rows * a->width * a->in), .above = f32(a->width * a->in),
 	.below = f32(a->width * a->in), .moments = moments(a->groups), .gamma = f32(a->groups ? a->in : 0),
 	.beta = f32(a->groups ? a->in : 0), .weight = packed_kernel(a->in, a->out, a->stride, a->compute),
@@ -220,7 +220,7 @@ BUFFERS(merge_moments, .parts = {moments(a->groups), moments(a->groups)}, .merge
 
 #include "bench/cases.def"
 
-/* The extents of any op as an array. */
+/* The extents of each op as an array. */
 #define CODELET(name, work, list, members, flops, bytes)                                                     \
 	static void name##_buffers(const void *arguments, struct smalti_bench_buffer *buffers)               \
 	{                                                                                                    \

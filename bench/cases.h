@@ -3,7 +3,7 @@
 
 #include "codelets/codelets.h"
 
-/* What a case's buffer holds: none of it is slow to compute with, as subnormal numbers or NaN are. */
+/* The contents of a case's buffer: none of them computes slowly, as subnormal numbers or NaN do. */
 enum smalti_bench_kind {
 	SMALTI_BENCH_ABSENT,
 	SMALTI_BENCH_F32,
@@ -26,10 +26,10 @@ struct smalti_bench_buffer {
 
 int64_t smalti_bench_bytes(const struct smalti_bench_buffer *buffer);
 
-/* `count` elements in the order of `state`. */
+/* Fills in `count` elements in the order of `state`. */
 void smalti_bench_fill(enum smalti_bench_kind kind, int64_t count, uint32_t *state, void *to);
 
-/* struct NAME_extents: a codelet's buffers, as what a case allocates. */
+/* struct NAME_extents: the buffers of a codelet that a case allocates. */
 #define INPUT(b)  struct smalti_bench_buffer b;
 #define OUTPUT(b) struct smalti_bench_buffer b;
 #define CODELET(name, work, list, members, flops, bytes)                                                     \
@@ -44,13 +44,13 @@ struct smalti_bench_case {
 	enum smalti_op_number op;
 	const char *label;         /* "DiT q 256x1152x1152" */
 	const char *name;          /* of op and label */
-	enum smalti_dtype compute; /* what is multiplied: which peak it is compared with */
-	bool direct;               /* its flops are a direct convolution's, which other algorithms undercut */
+	enum smalti_dtype compute; /* of the products: which peak is compared */
+	bool direct;               /* its flops are a direct convolution's; other algorithms need fewer */
 	const void *arguments;
 };
 
-/* Calls `visit` for each, in the order of the file, until it returns other than 0, which is returned. What it
- * is given is the caller's for that call only. */
+/* Calls `visit` for each, in the order of the file, until it returns other than 0, which is returned. The
+ * case is valid during the call only. */
 int smalti_bench_each(enum smalti_dtype precision,
 		      int (*visit)(void *user, const struct smalti_bench_case *c), void *user);
 

@@ -6,15 +6,15 @@
 /* An earlier report, JSON Lines as `smalti-bench` writes them: names and seconds. */
 struct smalti_baseline;
 
-/* Of the same command, "smalti-bench kernels". NULL with SMALTI_EIO or SMALTI_EFORMAT and a message that
- * names file and line. */
+/* Reads a report of the same command, "smalti-bench kernels". NULL with SMALTI_EIO or SMALTI_EFORMAT and a
+ * message that names file and line. */
 struct smalti_baseline *smalti_baseline_read(const char *path, const char *command,
 					     struct smalti_error *error);
 /* NULL is allowed. */
 void smalti_baseline_free(struct smalti_baseline *baseline);
 
-/* seconds / what they were; NAN for a name that is not there, or without a baseline. The mean is over all
+/* Returns seconds / those of the report; NAN for an unknown name, or without a baseline. The mean is over all
  * that were asked for and there. */
 double smalti_baseline_ratio(struct smalti_baseline *baseline, const char *name, double seconds);
-/* The geometric mean of these ratios, and how many they were. */
+/* Returns the geometric mean of these ratios, and their number. */
 double smalti_baseline_mean(const struct smalti_baseline *baseline, int *count);

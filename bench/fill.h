@@ -18,11 +18,11 @@ struct smalti_fill {
 	double offset, scale;
 };
 
-/* Whether a tensor of that name scales what a normalisation gives: 1 is its neutral value. */
+/* Tells whether a tensor of that name scales the result of a normalisation: 1 is its neutral value. */
 bool smalti_is_norm_weight(const char *name);
 
-/* Of tensor `k`: its name and shape are read. */
+/* Returns the formula of tensor `k`, from its name and shape. */
 struct smalti_fill smalti_fill_of(const struct smalti_tensor_view *tensor, int k);
 
-/* Elements `first` to `first + count`. */
+/* Fills in elements `first` to `first + count`. */
 void smalti_fill(const struct smalti_fill *fill, int64_t first, int64_t count, float *to);

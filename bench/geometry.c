@@ -12,7 +12,7 @@ const struct smalti_component_names smalti_component_names[SMALTI_COMPONENTS] = 
     [SMALTI_VAE] = {"vae", SMALTI_STEM_DIFFUSERS, "diffusers", "AutoencoderKL"},
 };
 
-/* What most geometries share (docs/reference.md 1.3, 1.5, 1.6). */
+/* The values of most geometries (docs/reference.md 1.3, 1.5, 1.6). */
 static const char *const common[SMALTI_COMPONENTS] = {
     [SMALTI_TEXT_ENCODER] =
 	"{\"architectures\":[\"T5EncoderModel\"],\"model_type\":\"t5\",\"feed_forward_proj\":\"gated-gelu\","
@@ -43,7 +43,7 @@ const char *const smalti_geometry_names[SMALTI_GEOMETRIES + 1] = {
     [SMALTI_SIGMA_2K] = "sigma-2k",   [SMALTI_ALPHA_512] = "alpha-512", [SMALTI_TINY] = "tiny",
 };
 
-/* What each has of its own, in place of what is common or beside it. */
+/* Each geometry's own values, instead of the common ones or beside them. */
 static const struct {
 	const char *pipeline, *own[SMALTI_COMPONENTS];
 } geometries[SMALTI_GEOMETRIES] = {
@@ -82,7 +82,7 @@ static bool overlay(cJSON *object, cJSON *from)
 	return ok;
 }
 
-/* What transformers' config.json says of the weights beside it. */
+/* Adds what transformers' config.json tells of the weights beside it. */
 static bool describe_t5(cJSON *config, int64_t layers, enum smalti_dtype dtype)
 {
 	static const char *const names[] = {

@@ -18,7 +18,7 @@ enum smalti_geometry {
 };
 extern const char *const smalti_geometry_names[SMALTI_GEOMETRIES + 1]; /* ended by NULL */
 
-/* What is said of each component in files and directories. */
+/* The names of each component in files and directories. */
 struct smalti_component_names {
 	const char *directory;      /* "text_encoder" */
 	const char *stem;           /* of its weight files */
@@ -26,13 +26,13 @@ struct smalti_component_names {
 };
 extern const struct smalti_component_names smalti_component_names[SMALTI_COMPONENTS];
 
-/* "PixArtSigmaPipeline" */
+/* Returns a name such as "PixArtSigmaPipeline". */
 const char *smalti_geometry_pipeline(enum smalti_geometry geometry);
 
-/* A component's config.json. Free with cJSON_Delete(). `t5_layers` 0: as many as the geometry has. */
+/* Makes a component's config.json. Free with cJSON_Delete(). `t5_layers` 0: as many as the geometry has. */
 cJSON *smalti_geometry_config(enum smalti_geometry geometry, enum smalti_component component,
 			      int64_t t5_layers, enum smalti_dtype dtype, struct smalti_error *error);
 
-/* What a component of that config.json holds. */
+/* Lists the tensors of a component with that config.json. */
 int smalti_component_inventory(enum smalti_component component, const cJSON *config, enum smalti_dtype dtype,
 			       struct smalti_inventory *inventory, struct smalti_error *error);

@@ -14,7 +14,7 @@
 
 enum { STAGES = 3, LOOK_NANOSECONDS = 1000000 };
 
-/* One image under way, and a thread that looks where it is. */
+/* An image in progress, and a thread that follows its stages. */
 struct painting {
 	struct smalti_batch *batch;
 	atomic_bool done;
@@ -71,7 +71,7 @@ static int paint(struct painting *p, struct smalti_plan *plan, struct smalti_err
 	return p->status;
 }
 
-/* Image `number`. */
+/* Makes image `number`. */
 static int paint_timed(struct smalti_model *model, struct smalti_batch *batch,
 		       const struct smalti_request *request, int number, double *seconds,
 		       double stages[STAGES], struct smalti_error *error)
@@ -94,7 +94,7 @@ static int paint_timed(struct smalti_model *model, struct smalti_batch *batch,
 	return status;
 }
 
-/* seconds [1 + STAGES][repeats]: of images, then of their stages. */
+/* Fills seconds [1 + STAGES][repeats]: of images, then of their stages. */
 static int paint_all(struct smalti_model *model, struct smalti_batch *batch,
 		     const struct smalti_request *request, int repeats, double *seconds,
 		     struct smalti_images_result *result, struct smalti_error *error)
@@ -114,7 +114,7 @@ static int paint_all(struct smalti_model *model, struct smalti_batch *batch,
 	for (int i = 0; i < result->devices; i++)
 		smalti_device_use_since(&result->uses[i], &before[i]);
 	result->seconds = smalti_median(seconds, repeats);
-	result->least = seconds[0]; /* they are sorted now */
+	result->least = seconds[0]; /* they are sorted */
 	for (int stage = 0; stage < STAGES; stage++)
 		result->stages[stage] = smalti_median(seconds + (1 + stage) * repeats, repeats);
 	return 0;
@@ -134,7 +134,7 @@ static int measure(struct smalti_model *model, const struct smalti_request *requ
 	struct smalti_plan *plan = smalti_request_resolve(model, &resolved, error);
 	if (plan)
 		name_strategy(plan, result);
-	smalti_plan_free(plan); /* each image has a prompt, and so a plan, of its own */
+	smalti_plan_free(plan); /* each image has its own prompt, and so its own plan */
 	if (!plan)
 		return -1;
 	result->width = resolved.width;

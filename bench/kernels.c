@@ -58,14 +58,14 @@ static int call(const struct smalti_bench_case *c, void *const *data, int64_t ca
 	return 0;
 }
 
-/* As many calls as make a repeat long enough, from one that is not the first. */
+/* Returns as many calls as make a repeat long enough, by the time of a later one. */
 static int64_t calls_for(double seconds)
 {
 	const double calls = LEAST_SECONDS / (seconds > 1e-9 ? seconds : 1e-9);
 	return calls < 1 ? 1 : calls > MOST_CALLS ? MOST_CALLS : (int64_t)calls;
 }
 
-/* Each repeat is followed at once by the peak at its clock. */
+/* Runs the repeats; the peak at its clock follows each at once. */
 static int repeat(const struct smalti_bench_case *c, void *const *data, int repeats, double *seconds,
 		  double *peaks, struct smalti_error *error)
 {
@@ -108,7 +108,7 @@ int smalti_bench_kernel(const struct smalti_bench_case *c, int repeats,
 	if (status == 0) {
 		result->peak = smalti_median(seconds + repeats, repeats);
 		result->seconds = smalti_median(seconds, repeats);
-		result->least = seconds[0]; /* they are sorted now */
+		result->least = seconds[0]; /* they are sorted */
 		compare(c, roofline, result);
 	}
 	smalti_pool_free(pool);

@@ -13,13 +13,13 @@
 
 struct job {
 	const struct smalti_make_model_options *options;
-	char *staging; /* where everything is made */
+	char *staging; /* the directory where everything is made */
 	cJSON *config[SMALTI_COMPONENTS];
 	struct smalti_inventory inventory[SMALTI_COMPONENTS];
 	int64_t done, total;
 };
 
-/* What may lie in a model's directory; what says that there is a model comes last. */
+/* The possible entries of a model's directory; the one that makes it a model comes last. */
 static const char *const entries[] = {"text_encoder", "transformer", "vae",
 				      "tokenizer",    "scheduler",   "model_index.json"};
 enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
@@ -136,7 +136,7 @@ static int copy_part(const struct job *job, const char *part, const char *const 
 	return status;
 }
 
-/* "NAME": ["LIBRARY", "KIND"], or nulls for what is absent */
+/* Adds "NAME": ["LIBRARY", "KIND"], or nulls for an absent component. */
 static bool add_entry(cJSON *index, const char *name, bool with, const char *library, const char *kind)
 {
 	cJSON *pair = cJSON_AddArrayToObject(index, name);
@@ -178,7 +178,7 @@ static int write_all(struct job *job, struct smalti_error *error)
 
 /* Putting in place */
 
-/* Moves entries[i] between the directory and staging; absent where it comes from is fine. */
+/* Moves entries[i] between the directory and staging, if it is there. */
 static int move_entry(const char *from_directory, const char *to_directory, int i, struct smalti_error *error)
 {
 	char *from = smalti_format(error, "%s/%s", from_directory, entries[i]);

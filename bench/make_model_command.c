@@ -65,7 +65,7 @@ const struct smalti_command smalti_bench_make_model_command = {
     .run = run,
 };
 
-/* "t5,vae" */
+/* Parses "t5,vae". */
 static int parse_parts(const char *text, bool with[SMALTI_COMPONENTS], struct smalti_error *error)
 {
 	static const char *const names[SMALTI_COMPONENTS] = {

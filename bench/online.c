@@ -9,9 +9,9 @@ struct smalti_online {
 	struct smalti_rate reads;
 	struct smalti_fetcher *fetcher; /* NULL: no images */
 	struct smalti_extract_jobs jobs;
-	int64_t next;               /* item */
-	int64_t under_way;          /* windows */
-	struct smalti_error failed; /* what the first item has that failed; code 0: none */
+	int64_t next;               /* the next item */
+	int64_t under_way;          /* windows in progress */
+	struct smalti_error failed; /* the error of the first failed item; code 0: none */
 };
 
 static void on_done(void *user, struct smalti_window *window)
@@ -69,7 +69,7 @@ static int begin_window(struct smalti_online *online, const struct smalti_range 
 	return smalti_extract_jobs_begin(&online->jobs, window, error);
 }
 
-/* Items of the list that follow each other. */
+/* Computes consecutive items of the list. */
 static int compute_range(struct smalti_online *online, const struct smalti_range *range,
 			 struct smalti_error *error)
 {

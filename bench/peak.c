@@ -27,7 +27,7 @@ double smalti_peak_here(void)
 		const double seconds = smalti_now() - start;
 		rates[piece] = work / (seconds > 1e-9 ? seconds : 1e-9);
 	}
-	volatile float used = sum; /* or the compiler may drop the work */
+	volatile float used = sum; /* else the compiler might drop the work */
 	(void)used;
 	qsort(rates, PIECES, sizeof(rates[0]), ascending);
 	return rates[PIECES / 2];
@@ -74,7 +74,7 @@ struct products {
 	double best; /* operations per second */
 };
 
-/* The side of a product that takes some milliseconds, by the device's speed on paper. */
+/* Returns the side of a product that takes some milliseconds at the device's nominal speed. */
 static int64_t side_of(const struct smalti_device *device)
 {
 	enum { STEP = 128, LEAST = 256, MOST = 8192 };

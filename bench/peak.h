@@ -5,14 +5,15 @@
 
 struct smalti_session;
 
-/* The f32 operations per second that multiply-adds in registers reach now: the median of pieces of 0.1 ms
- * during 2 ms. The clock of a core follows its load, but some milliseconds late: right behind a kernel this
- * is the peak at the clock at which the kernel ran. Of the calling thread. */
+/* Returns the f32 operations per second of multiply-adds in registers now, in the calling thread: the median
+ * of pieces of 0.1 ms during 2 ms. The clock of a core follows its load after some milliseconds, so this is
+ * the peak at a kernel's clock if the call follows the kernel at once. */
 double smalti_peak_here(void);
 
-/* The same of all workers at once, which must be idle, or of the calling thread where there are none. */
+/* Returns the sum of these of all workers at once, which must be idle; without workers the calling thread's.
+ */
 double smalti_peak_of_workers(const struct smalti_session *session);
 
-/* The operations per second of a worker's device, which must be idle, in large products of this dtype: the
- * best of a few. NAN where they cannot be made. */
+/* Returns the operations per second of a worker's device, which must be idle, in large products of this
+ * dtype: the best of a few. NAN where it cannot make them. */
 double smalti_peak_of_device(const struct smalti_session *session, int worker, enum smalti_dtype dtype);

@@ -49,7 +49,7 @@ static void add_head(cJSON *head, const struct smalti_command *command, const st
 	cJSON_AddItemToObject(head, "libraries", libraries_of(machine));
 }
 
-/* To the file, and to the standard output if that is to be JSON. Takes the line. */
+/* Writes a line to the file, and to the standard output if that is JSON. Frees the line. */
 static int put_line(const struct smalti_bench_report *report, cJSON *line, struct smalti_error *error)
 {
 	char *text = line ? cJSON_PrintUnformatted(line) : NULL;
@@ -60,7 +60,7 @@ static int put_line(const struct smalti_bench_report *report, cJSON *line, struc
 		fprintf(smalti_writer_stream(report->writer), "%s\n", text);
 	if (report->json) {
 		printf("%s\n", text);
-		fflush(stdout); /* a measurement takes long: what is known is shown */
+		fflush(stdout); /* show each measurement at once, as they take long */
 	}
 	cJSON_free(text);
 	return 0;

@@ -7,8 +7,8 @@
 
 #include <cjson/cJSON.h>
 
-/* What all commands of `smalti-bench` print: a table for a person, or JSON Lines, the first of which holds
- * the command and the machine, each other one a measurement with "name" and "seconds". */
+/* The output of all commands of `smalti-bench`: a table, or JSON Lines. The first line has the command and
+ * the machine, each other line a measurement with "name" and "seconds". */
 
 /* One column; the first is the seconds. */
 struct smalti_bench_column {
@@ -25,22 +25,23 @@ struct smalti_bench_value {
 
 struct smalti_bench_report;
 
-/* Facts for a report: the model, the precision and the workers that are measured. */
+/* Returns facts for a report: the model, the precision and the measured workers. */
 cJSON *smalti_bench_facts(const char *model, enum smalti_precision precision,
 			  const struct smalti_session_options *session);
 
-/* Reads the file to compare with, opens the output. The machine is added to `facts`, which this takes, also
- * on failure. Texts live longer than the report. */
+/* Reads the file to compare with, opens the output. Adds the machine to `facts`, which it frees, also on
+ * failure. Texts must outlive the report. */
 struct smalti_bench_report *smalti_bench_report_open(const struct smalti_command *command,
 						     const struct smalti_bench_options *options, cJSON *facts,
 						     const struct smalti_bench_column *columns, int count,
 						     struct smalti_error *error);
-/* With what devices did, if there are any: "devices" in JSON, a line for each below that of the table. */
+/* Adds a measurement, with the devices' use, if any: "devices" in JSON, a line for each below that of the
+ * table. */
 int smalti_bench_report_add(struct smalti_bench_report *report, const char *name,
 			    const struct smalti_bench_value *values, const struct smalti_device_use *uses,
 			    int devices, struct smalti_error *error);
-/* Ends with what was compared, `note` (or NULL) below the table; commits the output if `status` is 0. Frees
- * the report; NULL is allowed. 0 or -1. */
+/* Ends the report with the comparison, and `note` (or NULL) below the table; commits the output if `status`
+ * is 0. Frees the report; NULL is allowed. 0 or -1. */
 int smalti_bench_report_close(struct smalti_bench_report *report, const char *note, int status,
 			      struct smalti_error *error);
 

@@ -34,7 +34,7 @@ static void measure_fma(double *best)
 		const double start = smalti_now();
 		keep_best(best, (double)smalti_measure_fma(FMA_ROUNDS, &sum), start);
 	}
-	volatile float used = sum; /* or the compiler may drop the work */
+	volatile float used = sum; /* else the compiler might drop the work */
 	(void)used;
 }
 

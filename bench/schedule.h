@@ -5,16 +5,16 @@
 
 #include <cjson/cJSON.h>
 
-/* A schedule: what a trace (`smalti generate --trace`, `smalti simulate --trace`) says of a run, and what
+/* A schedule: a run as a trace (`smalti generate --trace`, `smalti simulate --trace`) records it, and what
  * follows from it. */
 
 /* Why workers had no task. */
 enum smalti_idle {
-	SMALTI_IDLE_START,  /* before their first one */
+	SMALTI_IDLE_START,  /* before their first task */
 	SMALTI_IDLE_DATA,   /* a task waited for its data */
 	SMALTI_IDLE_NONE,   /* no task was ready */
 	SMALTI_IDLE_OTHERS, /* tasks were ready, but went to others */
-	SMALTI_IDLE_END,    /* behind their last one */
+	SMALTI_IDLE_END,    /* after their last task */
 	SMALTI_IDLE_CAUSES
 };
 extern const char *const smalti_idle_names[SMALTI_IDLE_CAUSES];
@@ -23,7 +23,7 @@ extern const char *const smalti_idle_names[SMALTI_IDLE_CAUSES];
 struct smalti_schedule_task {
 	const char *name;
 	int worker;
-	int64_t image; /* that it is of; -1: of several */
+	int64_t image; /* its image; -1: several */
 	double ready, start, end, flops;
 	double fetch_start, fetch_end; /* while it waited for data, before its start; equal: not at all */
 	int64_t *after;                /* the tasks that it waited for */
@@ -38,7 +38,7 @@ struct smalti_schedule_worker {
 
 struct smalti_schedule {
 	struct smalti_schedule_task
-	    *tasks; /* in the order of insertion, so that others come after those they wait for */
+	    *tasks; /* in the order of insertion: each follows those that it waits for */
 	int64_t count;
 	struct smalti_schedule_worker *workers;
 	int worker_count;
@@ -48,10 +48,10 @@ struct smalti_schedule {
 			  it has no form */
 	double *expected; /* of each task where it ran; NAN: nothing */
 	int64_t bytes;    /* that went from memory to memory */
-	/* No schedule takes less than these but the first; NAN: too many tasks for linear, not known of
-	 * transfers, which a simulation's trace has. */
+	/* Lower bounds of any schedule, except the first; NAN: too many tasks for linear, unknown for
+	 * transfers, which only a simulation's trace has. */
 	double makespan, area, path, linear, transfers;
-	/* Of images, all submitted at the beginning, to the end of each one's last task. */
+	/* From the beginning, when all images were submitted, to the end of each image's last task. */
 	double latency_median, latency_95, latency_most;
 	double queue; /* tasks that were ready and not begun, on average */
 	cJSON *trace;
@@ -63,19 +63,19 @@ void smalti_schedule_free(struct smalti_schedule *schedule);
 
 /* schedule_idle.c: fills makespan, busy, idle, queue and latencies. */
 int smalti_schedule_measure(struct smalti_schedule *schedule, struct smalti_error *error);
-/* How many tasks were ready and not begun, at `count` moments at even distances. */
+/* Counts the tasks that were ready and not begun, at `count` evenly spaced moments. */
 void smalti_schedule_queue(const struct smalti_schedule *schedule, int64_t *waiting, int count);
 
 /* schedule_bounds.c: fills area, path and linear. */
 int smalti_schedule_bound(struct smalti_schedule *schedule, struct smalti_error *error);
 
-/* What the performance models were wrong by about tasks of a name. */
+/* The error of the performance models for tasks of a name. */
 struct smalti_schedule_op {
 	const char *name;
 	int64_t count;
-	double seconds, deviation; /* of those of which something was expected */
+	double seconds, deviation; /* of those with an expected time */
 };
 enum { SMALTI_SCHEDULE_OPS = 128 };
-/* Longest first; returns how many. */
+/* Lists the longest first; returns how many. */
 int smalti_schedule_ops(const struct smalti_schedule *schedule,
 			struct smalti_schedule_op ops[SMALTI_SCHEDULE_OPS]);

@@ -15,7 +15,7 @@ static double least_cost(const struct smalti_schedule *s, int64_t task)
 	return least;
 }
 
-/* The longest chain, each task where it is fastest. */
+/* Finds the longest chain, with each task where it is fastest. */
 static int find_path(struct smalti_schedule *s, struct smalti_error *error)
 {
 	SCOPED(free) double *end = smalti_calloc(s->count, sizeof(*end), error);

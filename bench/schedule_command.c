@@ -126,7 +126,7 @@ static void add_text(struct smalti_call *call, const char *option, const char *t
 		smalti_call_add(call, "--%s=%s", option, text);
 }
 
-/* One run; without a path, one that warms. */
+/* Runs a case once; without a trace it is a warm-up. */
 static int run_case(const struct sweeping *s, int64_t index, const char *trace)
 {
 	const struct schedule_options *o = s->options;
@@ -227,7 +227,7 @@ static int say(const struct sweeping *s, int64_t index, struct smalti_schedule *
 	return s->page ? smalti_schedule_page_add(s->page, *name ? name : "default", schedule, s->error) : 0;
 }
 
-/* A simulation repeats to the last digit. */
+/* Measures a case; a simulation repeats exactly. */
 static int measure_case(const struct sweeping *s, int64_t index)
 {
 	const bool simulated = s->options->machine != NULL;

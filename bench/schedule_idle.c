@@ -9,7 +9,7 @@ const char *const smalti_idle_names[SMALTI_IDLE_CAUSES] = {"start", "data", "no_
 /* A task begins to wait, or to run. */
 struct change {
 	double time;
-	int64_t by, waiting; /* tasks from here on */
+	int64_t by, waiting; /* `waiting`: tasks from here on */
 	double sum;          /* seconds up to here while a task waited */
 };
 
@@ -38,7 +38,7 @@ static struct change *changes_of(const struct smalti_schedule *s, struct smalti_
 	return changes;
 }
 
-/* Seconds up to `time` while a task waited. */
+/* Returns the seconds up to `time` while a task waited. */
 static double waited(const struct change *changes, int64_t count, double time)
 {
 	int64_t low = -1, high = count;
@@ -62,7 +62,7 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* The gap in front of a task, or behind the last. */
+/* Adds the gap before a task, or after the last. */
 static void add_gap(struct smalti_schedule_worker *worker, const struct change *changes, int64_t count,
 		    double from, const struct piece *next)
 {
@@ -89,7 +89,7 @@ static void add_worker(struct smalti_schedule_worker *worker, const struct chang
 	worker->idle[SMALTI_IDLE_END] = fmax(0, makespan - end);
 }
 
-/* There are no more images than tasks. */
+/* Measures the latencies of at most as many images as tasks. */
 static int measure_latencies(struct smalti_schedule *s, struct smalti_error *error)
 {
 	SCOPED(free) double *ends = smalti_calloc(s->count, sizeof(*ends), error);

@@ -8,7 +8,8 @@
 
 enum { MOST_TASKS = 2500, MOST_SECONDS = 60 };
 
-/* Columns: the makespan, each task's begin, each task's share at each place. GLPK counts from 1. */
+/* Returns a column: of the makespan, each task's begin, each task's share at each place. GLPK counts from 1.
+ */
 static int begin_of(int64_t task)
 {
 	return 2 + (int)task;
@@ -19,7 +20,7 @@ static int share_of(const struct smalti_schedule *s, int64_t task, int place)
 	return 2 + (int)(s->count + task * s->places) + place;
 }
 
-/* A row of the program, while it is put together. */
+/* A row of the program, under construction. */
 struct row {
 	int *index;
 	double *value;
@@ -33,7 +34,7 @@ static void add(struct row *row, int column, double value)
 	row->value[row->length] = value;
 }
 
-/* What the task takes, of the shares at the places that can run it. */
+/* Adds the task's length, from its shares at the places that can run it. */
 static void add_length(const struct smalti_schedule *s, struct row *row, int64_t task, double factor)
 {
 	for (int place = 0; place < s->places; place++)
@@ -62,7 +63,8 @@ static void set_columns(const struct smalti_schedule *s, glp_prob *program)
 					 isinf(s->costs[task * s->places + place]) ? GLP_FX : GLP_LO, 0, 0);
 }
 
-/* All of a task is somewhere; it ends before the makespan; it begins behind those before. */
+/* Adds a task's constraints: its shares sum to 1; it ends before the makespan; it begins after those before.
+ */
 static void add_task(const struct smalti_schedule *s, glp_prob *program, struct row *row, int64_t task)
 {
 	for (int place = 0; place < s->places; place++)
@@ -82,7 +84,7 @@ static void add_task(const struct smalti_schedule *s, glp_prob *program, struct 
 	}
 }
 
-/* The workers of a place have the makespan's time. */
+/* Adds a place's constraint: its workers have the makespan's time. */
 static void add_place(const struct smalti_schedule *s, glp_prob *program, struct row *row, int place)
 {
 	add(row, 1, (double)s->place_workers[place]);

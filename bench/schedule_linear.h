@@ -3,7 +3,7 @@
 
 #include "bench/schedule.h"
 
-/* The optimum of the linear program of a schedule whose tasks may be shared among places as one likes, but
- * each of which begins behind those that it waits for: the area bound and the longest chain in one. NAN: more
- * tasks than it takes, no optimum was found, or there was no GLPK when Smalti was built. */
+/* Returns the optimum of the linear program of a schedule whose tasks may be split among places in any
+ * shares, but each begins after those that it waits for: the area bound and the longest chain in one. NAN: it
+ * has too many tasks, no optimum was found, or Smalti was built without GLPK. */
 double smalti_schedule_linear(const struct smalti_schedule *schedule);

@@ -12,7 +12,7 @@ struct smalti_schedule_page {
 	int cases;
 };
 
-/* JSON has no NAN. */
+/* Writes a number; JSON has no NAN. */
 static void put_number(FILE *file, const char *key, double number)
 {
 	if (isnan(number))
@@ -58,8 +58,8 @@ static void put_queue(FILE *file, const struct smalti_schedule *s)
 	fputs("],\n", file);
 }
 
-/* Each a worker, microseconds of its begin, its length and its readiness, and a name: that of the first task
- * of the name. */
+/* Writes each task's worker, begin, length and readiness in microseconds, and its name's number in the list
+ * behind. */
 static void put_tasks(FILE *file, const struct smalti_schedule *s)
 {
 	const char *names[SMALTI_SCHEDULE_OPS];

@@ -3,13 +3,13 @@
 
 #include "bench/schedule.h"
 
-/* A page with charts of schedules, that of src/report/page.html.in. */
+/* A page with charts of schedules, from src/report/page.html.in. */
 struct smalti_schedule_page;
 
-/* A machine or model of NULL is this one, the embedded one. */
+/* Opens a page. machine NULL: this machine; model NULL: the embedded model. */
 struct smalti_schedule_page *smalti_schedule_page_open(const char *path, const char *machine,
 						       const char *model, struct smalti_error *error);
 int smalti_schedule_page_add(struct smalti_schedule_page *page, const char *name,
 			     const struct smalti_schedule *schedule, struct smalti_error *error);
-/* The file appears if `status` is 0; returns it, or -1. NULL is allowed. */
+/* Closes the page; the file appears if `status` is 0. Returns it, or -1. NULL is allowed. */
 int smalti_schedule_page_close(struct smalti_schedule_page *page, int status, struct smalti_error *error);

@@ -34,7 +34,7 @@ static int read_places(struct smalti_schedule *s, struct smalti_error *error)
 	return 0;
 }
 
-/* They are numbered without gaps. */
+/* Counts tasks, which are numbered without gaps. */
 static int make_tasks(struct smalti_schedule *s, struct smalti_error *error)
 {
 	const cJSON *item;
@@ -48,7 +48,7 @@ static int make_tasks(struct smalti_schedule *s, struct smalti_error *error)
 	return s->tasks && s->expected && s->costs ? 0 : -1;
 }
 
-/* "image N" is. */
+/* Returns N of "image N", else -1. */
 static int64_t image_of(const cJSON *arguments)
 {
 	static const char image[] = "image ";
@@ -88,7 +88,7 @@ static void read_costs(struct smalti_schedule *s, int64_t index, const cJSON *ex
 	*own = task->end - task->start;
 }
 
-/* `last` becomes the task. */
+/* Reads a task; `last` becomes it. */
 static int read_task(struct smalti_schedule *s, const struct smalti_trace_event *event,
 		     struct smalti_schedule_task **last, struct smalti_error *error)
 {
@@ -148,7 +148,7 @@ static int read_events(struct smalti_schedule *s, struct smalti_error *error)
 	return 0;
 }
 
-/* Time begins with the first task that is ready. */
+/* Shifts times: 0 is when the first task is ready. */
 static void shift(struct smalti_schedule *s)
 {
 	double first = (double)INFINITY;

@@ -10,7 +10,7 @@
 
 extern char **environ;
 
-/* The n-th part of a list; NULL behind the last. */
+/* Returns the n-th part of a list; NULL after the last. */
 static const char *part(const char *list, int64_t index, size_t *length)
 {
 	for (; list; list = *list ? list + 1 : NULL) {
@@ -39,7 +39,7 @@ int64_t smalti_sweep_cases(const struct smalti_sweep *sweep)
 	return cases;
 }
 
-/* The last axis changes first. */
+/* Numbers cases so that the last axis changes first. */
 bool smalti_sweep_value(const struct smalti_sweep *sweep, int64_t index, int axis, char value[static 64])
 {
 	size_t length;
@@ -85,7 +85,7 @@ void smalti_call_add(struct smalti_call *call, const char *format, ...)
 	va_end(values);
 }
 
-/* What is on the last line of a file. */
+/* Fails with the last line of a file. */
 static int fail_by(const char *said, const char *program, struct smalti_error *error)
 {
 	size_t length;

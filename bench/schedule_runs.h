@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 
-/* The cases of a sweep: all combinations of what lists with commas between say, one list for each option of
+/* The cases of a sweep: all combinations of the values in comma-separated lists, one list for each option of
  * `smalti`. */
 struct smalti_sweep_axis {
 	const char *option; /* without the hyphens */
@@ -16,20 +16,20 @@ struct smalti_sweep {
 };
 
 int64_t smalti_sweep_cases(const struct smalti_sweep *sweep);
-/* What the case has of an axis, in `value`; false: the option is left out. */
+/* Writes the case's value of an axis; false: the option is left out. */
 bool smalti_sweep_value(const struct smalti_sweep *sweep, int64_t index, int axis, char value[static 64]);
-/* "sched dmdas, tile-tokens 64": the axes that have values. */
+/* Writes "sched dmdas, tile-tokens 64": the axes that have values. */
 void smalti_sweep_name(const struct smalti_sweep *sweep, int64_t index, char name[static 256]);
 
-/* A command line of the program `smalti`, which lies beside this one or is named by SMALTI. */
+/* A command line of the program `smalti`, which is beside this one or named by SMALTI. */
 struct smalti_call {
 	char *items[64]; /* ended by NULL */
 	int count;
-	bool failed; /* for want of memory or room */
+	bool failed; /* without memory or room */
 };
 
 int smalti_call_begin(struct smalti_call *call, struct smalti_error *error);
 __attribute__((format(printf, 2, 3))) void smalti_call_add(struct smalti_call *call, const char *format, ...);
-/* Runs it. -1 with what it said at last. */
+/* Runs it. -1 with the last line of its output. */
 int smalti_call_run(const struct smalti_call *call, struct smalti_error *error);
 void smalti_call_free(struct smalti_call *call);

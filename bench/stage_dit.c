@@ -17,7 +17,7 @@ struct state {
 	struct smalti_grid x;
 };
 
-/* Pixels to a latent, as the VAE beside it has it; it need not be there. */
+/* Returns the pixels per latent, by the VAE beside it, which may be missing. */
 static int read_factor(const struct smalti_stage_run *run, int64_t *factor, struct smalti_error *error)
 {
 	char *path = smalti_stage_config(run, "vae", error);
@@ -42,7 +42,7 @@ static struct smalti_cross_cache *make_cross_cache(struct smalti_stage_run *run,
 	return caption;
 }
 
-/* What serves all steps of an image: captions, conditions, the first latents. */
+/* Makes the inputs of all steps of an image: captions, conditions, the first latents. */
 static int make_inputs(struct smalti_stage_run *run, int64_t factor, struct smalti_error *error)
 {
 	struct state *state = run->state;

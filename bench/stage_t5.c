@@ -11,7 +11,7 @@ struct state {
 	int32_t *ids; /* of all captions, one after the other */
 };
 
-/* Any words, then the end of the sentence. */
+/* Writes any words, then the end of the sentence. */
 static int write_captions(const struct smalti_stage_spec *stage, const struct smalti_t5_config *config,
 			  struct state *state, struct smalti_error *error)
 {

@@ -62,7 +62,7 @@ static int open_train(struct smalti_stage_run *run, struct smalti_error *error)
 	return make_inputs(run, error);
 }
 
-/* With `add`, to the gradients of those before. */
+/* Inserts a sample; `add`: to the gradients of those before. */
 static void insert_sample(struct state *state, struct smalti_task_group *task_group, bool add)
 {
 	struct smalti_tile *out, *const *const gradients[] = {state->gradients};
@@ -79,7 +79,7 @@ static void insert(struct smalti_stage_run *run, struct smalti_task_group *task_
 	smalti_dit_train_begin_step(state->train, task_group);
 	for (int64_t i = 0; i < run->stage->samples; i++) {
 		if (i && i % AT_A_TIME == 0)
-			smalti_task_group_wait(task_group); /* or the activations of all would be there */
+			smalti_task_group_wait(task_group); /* else all activations would be in memory */
 		insert_sample(state, task_group, i > 0);
 	}
 	smalti_dit_train_end_step(state->train);

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { NATIVE_LATENT = 64 }; /* a VAE's configuration does not tell its transformer's */
+enum { NATIVE_LATENT = 64 }; /* a VAE's configuration does not have its transformer's */
 
 struct state {
 	struct smalti_vae_config config;
@@ -79,7 +79,7 @@ static int open_encoder(struct smalti_stage_run *run, struct smalti_error *error
 	return open_vae(run, SMALTI_VAE_ENCODE, error);
 }
 
-/* An image of colours that change from pixel to pixel. */
+/* Draws an image with colours that change from pixel to pixel. */
 static int draw_rows(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
 		     struct smalti_error *error)
 {

@@ -64,7 +64,8 @@ struct smalti_tile *smalti_stage_noise(struct smalti_task_group *task_group, int
 	return tile;
 }
 
-/* One run, from the first insertion to the end of the last task; at once followed by the workers' peak. */
+/* Times one run, from the first insertion to the end of the last task; then at once measures the workers'
+ * peak. */
 static int run_once(struct smalti_stage_run *run, double *seconds, double *peak,
 		    struct smalti_task_group_progress *sum, struct smalti_error *error)
 {
@@ -72,7 +73,7 @@ static int run_once(struct smalti_stage_run *run, double *seconds, double *peak,
 	if (!task_group)
 		return -1;
 	smalti_task_group_needs(task_group, run->weights);
-	if (sum->inserted > 0) /* the models know the tasks by now */
+	if (sum->inserted > 0) /* the models know the tasks after one run */
 		task_group->compares = true;
 	const double start = smalti_now();
 	parts[run->stage->kind]->insert(run, task_group);
@@ -89,7 +90,7 @@ static int run_once(struct smalti_stage_run *run, double *seconds, double *peak,
 	return status;
 }
 
-/* What devices did since. What they reach is added to what the CPUs do. */
+/* Measures the devices' use since `before`, and adds their peak to the CPUs'. */
 static void measure_devices(const struct smalti_stage_run *run, const struct smalti_device_use *before,
 			    struct smalti_stage_result *result)
 {
@@ -117,7 +118,7 @@ static int run_all(struct smalti_stage_run *run, int repeats, struct smalti_stag
 		result->ceiling = smalti_median(seconds + repeats, repeats);
 		measure_devices(run, before, result);
 		result->seconds = smalti_median(seconds, repeats);
-		result->least = seconds[0]; /* they are sorted now */
+		result->least = seconds[0]; /* they are sorted */
 		result->flops = sum.inserted;
 		result->model_error = sum.predicted > 0 ? sum.deviation / sum.predicted : (double)NAN;
 		result->packing = first > result->seconds ? first - result->seconds : 0;
@@ -135,7 +136,7 @@ static int open_and_run(struct smalti_stage_run *run, int repeats, struct smalti
 		return -1;
 	int status = part->open(run, error);
 	if (status == 0) {
-		smalti_task_group_wait(run->weights); /* which makes inputs, too */
+		smalti_task_group_wait(run->weights); /* it makes inputs, too */
 		status = run_all(run, repeats, result, error);
 	}
 	smalti_task_group_wait(run->weights);

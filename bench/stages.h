@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* One stage of a pipeline, through the graphs that images take. */
+/* One stage of a pipeline, by the graphs of real images. */
 enum smalti_stage_kind {
 	SMALTI_STAGE_T5,     /* captions to hidden states */
 	SMALTI_STAGE_DIT,    /* one forward for an empty negative prompt and a caption of 40 tokens */
@@ -16,17 +16,17 @@ enum smalti_stage_kind {
 	SMALTI_STAGE_TRAIN,  /* the DiT's forward and backward of samples with a caption of 40 tokens */
 };
 
-enum { SMALTI_STAGE_CAPTIONS = 64 }; /* at a time at most */
+enum { SMALTI_STAGE_CAPTIONS = 64 }; /* most captions at a time */
 
 struct smalti_stage_spec {
 	enum smalti_stage_kind kind;
 	int64_t tokens[SMALTI_STAGE_CAPTIONS]; /* T5: of each caption */
 	int64_t captions;
 	int64_t width, height; /* of the image; 0: the model's own */
-	int64_t samples;       /* training: whose gradients are added up */
+	int64_t samples;       /* training: how many samples' gradients are added */
 };
 
-/* Of the component that a stage needs: a directory in diffusers' layout, which may lack the others. */
+/* The component of a stage: a directory in diffusers' layout, which may lack the others. */
 struct smalti_stage_model {
 	const char *directory, *variant;
 	enum smalti_dtype precision;
@@ -34,9 +34,9 @@ struct smalti_stage_model {
 
 struct smalti_stage_result {
 	double seconds;        /* the median of the repeats, none of which makes weights */
-	double least;          /* the quickest */
-	double packing;        /* what the run before them took longer: it makes the weights' packed form */
-	int64_t peak;          /* bytes resident at most, from the component's opening on; -1: not known */
+	double least;          /* the fastest */
+	double packing;        /* extra time of the run before them, which makes the weights' packed form */
+	int64_t peak;          /* most bytes resident, from the component's opening on; -1: not known */
 	int64_t width, height; /* as computed */
 	double flops;          /* floating-point operations of a run */
 	double
@@ -47,7 +47,8 @@ struct smalti_stage_result {
 	struct smalti_device_use uses[SMALTI_MAX_NODES]; /* of the repeats */
 };
 
-/* In a session of its own: with these options, or without StarPU when they are NULL. -1 with an error. */
+/* Measures a stage in its own session: with these options, or without StarPU when they are NULL. -1 with an
+ * error. */
 int smalti_stage_measure(const struct smalti_stage_spec *stage, const struct smalti_stage_model *model,
 			 const struct smalti_session_options *options, int repeats,
 			 struct smalti_stage_result *result, struct smalti_error *error);

@@ -156,7 +156,7 @@ static int add_sized(struct measuring *m, enum smalti_stage_kind kind, const cha
 	return 0;
 }
 
-/* Each of a list like "512x512,1024x768". */
+/* Adds each of a list like "512x512,1024x768". */
 static int add_list(struct measuring *m, enum smalti_stage_kind kind, const char *list)
 {
 	while (list) {
@@ -240,7 +240,7 @@ static int add_line(struct measuring *m, const char *name, const struct smalti_s
 		    double runtime)
 {
 	const double speed = result->flops / result->seconds;
-	const bool f32 = m->model.precision == SMALTI_F32; /* whose peak says nothing of other dtypes */
+	const bool f32 = m->model.precision == SMALTI_F32; /* whose peak does not hold for other dtypes */
 	const double peak = f32 ? result->ceiling : NAN;
 	const struct smalti_bench_value line[COLUMNS] = {
 	    {result->seconds, NULL}, {result->least, NULL},
@@ -252,7 +252,7 @@ static int add_line(struct measuring *m, const char *name, const struct smalti_s
 	return smalti_bench_report_add(m->report, name, line, result->uses, result->devices, m->error);
 }
 
-/* --plain compares with one worker. */
+/* Returns the options; --plain compares with one worker. */
 static struct smalti_session_options session_of(const struct stages_options *o)
 {
 	struct smalti_session_options session = o->session;

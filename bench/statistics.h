@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-/* The middle one, the mean of both where two are in the middle; sorts `values`, of which there is one or
- * more. */
+/* Returns the middle value, or the mean of the two middle ones; sorts `values`, of which there is at least
+ * one. */
 double smalti_median(double *values, int count);
-/* The least that so many of a hundred values do not pass; likewise. */
+/* Returns the least value that `percent` of a hundred do not exceed; likewise. */
 double smalti_percentile(double *values, int64_t count, int64_t percent);

@@ -33,7 +33,7 @@ static const void *next_piece(void *user, int index, int64_t first, int64_t coun
 	return work->narrow;
 }
 
-/* The tensor after the last that fits into a shard with `first`. */
+/* Returns the tensor after the last that fits into a shard with `first`. */
 static int shard_end(const struct smalti_inventory *inventory, int first, int64_t limit)
 {
 	int64_t left = limit - inventory->tensors[first].bytes;

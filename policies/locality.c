@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The policy "locality". A place is a memory and the workers of one kind that compute in it. A task goes to
- * the place where it ends first: behind all that waits there, and behind the transfers of what it reads that
- * is not there, each over the fastest link from a memory that has it, and behind others
- * over that link. Workers of a place share its tasks. They take the highest priority first and, of equal
- * ones, a task whose data is there; a worker without tasks takes one of another place's of its kind if it
- * ends that sooner. */
+ * the place where it ends first: after all tasks that wait there, and after the transfers of data that it
+ * lacks. Each transfer takes the fastest link from a memory that has the data, after others over that link.
+ * Workers of a place share its tasks. They take the highest priority first and, of equal ones, a task whose
+ * data is there. A worker without tasks takes one of another place of its kind if it ends that sooner. */
 #include "policy.h"
 
 struct place {
@@ -22,18 +21,18 @@ struct state {
 	int places;
 	int waiting; /* tasks in all places */
 	int place_of[STARPU_NMAXWORKERS];
-	double busy[STARPU_NMAXWORKERS];  /* of the tasks that a worker has and that have not ended */
-	double began[STARPU_NMAXWORKERS]; /* the one that it runs; 0: none */
+	double busy[STARPU_NMAXWORKERS];  /* lengths of a worker's tasks that have not ended, in sum */
+	double began[STARPU_NMAXWORKERS]; /* when its running task began; 0: none */
 	double length[STARPU_NMAXWORKERS];
 };
 
-/* Where and when a task would end. */
+/* The place and time at which a task would end. */
 struct choice {
 	int place;
 	unsigned implementation;
 	double length, ready, end;
-	double elsewhere; /* the length where it would take least of the other places */
-	double cost;      /* the end, and once more what transfers take: others wait for them, too */
+	double elsewhere; /* the least length at the other places */
+	double cost;      /* the end plus the transfers once more: others wait for them, too */
 };
 
 static void init(unsigned context)
@@ -80,7 +79,7 @@ static double left(const struct state *state, int worker, double now)
 	return state->busy[worker] - fmin(done, state->length[worker]);
 }
 
-/* Of a task that waits: microseconds that only this place has for it. None where another is as fast, all
+/* Stores a waiting task's microseconds that only this place has for it: none where another is as fast, all
  * where no other can execute it. */
 static void set_bound(struct starpu_task *task, double length, double elsewhere)
 {
@@ -92,8 +91,8 @@ static double bound(const struct starpu_task *task)
 	return (double)(uintptr_t)task->sched_data;
 }
 
-/* When a worker of the place could begin a task of this priority. It passes those with a lower one, which are
- * the later for it: as far as the place is better at them than others, it has better to do. */
+/* Returns when a worker of the place could begin a task of this priority. It passes tasks with a lower one,
+ * which end later by that: the bound of each counts, the part that this place does better than others. */
 static double free_at(const struct state *state, const struct place *place, int priority, double now)
 {
 	double work = 0, first = INFINITY;
@@ -113,7 +112,8 @@ static double free_at(const struct state *state, const struct place *place, int 
 	return idle > 0 ? now : now + fmax(first, work / place->workers);
 }
 
-/* The memory from which a buffer comes fastest: StarPU copies from where it is, not from where it will be. */
+/* Returns the place from which a buffer comes fastest: StarPU copies from where it is, not from where it will
+ * be. */
 static struct place *source_of(struct state *state, starpu_data_handle_t handle, unsigned to)
 {
 	struct place *best = NULL;
@@ -129,7 +129,7 @@ static struct place *source_of(struct state *state, starpu_data_handle_t handle,
 	return best;
 }
 
-/* When all that a task reads is there; with `commit` its transfers are under way from now on. */
+/* Returns when all that a task reads is there; `commit` records its transfers as under way. */
 static double data_at(struct state *state, struct starpu_task *task, struct place *to, double now, int commit)
 {
 	double in = fmax(to->in, now);
@@ -191,9 +191,9 @@ static struct choice choose(struct state *state, struct starpu_task *task)
 	return best;
 }
 
-/* What a place with no tasks would gain by taking the last one of another, its cost there counted: 0 if that
- * would not end sooner, and if it took twice as long as was expected. Workers of another kind have what is
- * theirs because they are the better ones at it, and may need the core that one of these computes on. */
+/* Returns what a place with no tasks would gain by taking the last one of another, at its cost there; 0
+ * unless it would end sooner even if it took twice as long as expected. Places of another kind keep their
+ * tasks: they are better at them, and may need the core that a worker here computes on. */
 static double gain_of(struct state *state, const struct place *from, int own, double now)
 {
 	struct starpu_task *task = starpu_task_list_back(&from->ready);
@@ -212,8 +212,8 @@ static int has_idle(const struct state *state, const struct place *place)
 	return 0;
 }
 
-/* A place with an idle worker that may take from there what its own are too busy for; -1: none. A worker that
- * is woken for nothing takes the core from those that have work. */
+/* Returns a place with an idle worker that may take tasks from this place, whose workers are all busy; -1:
+ * none. Waking a worker for nothing takes the core from those that have work. */
 static int helper_of(struct state *state, int index)
 {
 	const double now = starpu_timing_now();
@@ -228,7 +228,7 @@ static int helper_of(struct state *state, int index)
 	return -1;
 }
 
-/* One worker that sleeps. */
+/* Wakes a sleeping worker, if there is one. */
 static int wake(const struct place *place)
 {
 	for (int i = 0; i < place->workers; i++)
@@ -266,7 +266,7 @@ static int is_there(struct starpu_task *task, unsigned node)
 	return 1;
 }
 
-/* The first whose data is there of those with the highest priority, else the first. */
+/* Returns the first task of the highest priority whose data is there, else the first task. */
 static struct starpu_task *own_task(const struct place *place)
 {
 	struct starpu_task *first = starpu_task_list_begin(&place->ready);
@@ -277,7 +277,7 @@ static struct starpu_task *own_task(const struct place *place)
 	return first;
 }
 
-/* One that ends sooner here than where it waits; NULL: there is none. */
+/* Returns the task that gains most by running here, and its place in *of; NULL: none. */
 static struct starpu_task *others_task(struct state *state, int own, int *of)
 {
 	const double now = starpu_timing_now();

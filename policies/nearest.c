@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policy "nearest", an example: one queue by priority for all, and a worker takes of the tasks with the
- * highest priority the one of whose data the fewest bytes have to move to its memory. */
+/* The policy "nearest", an example. All workers share one queue by priority. Of the tasks with the highest
+ * priority, a worker takes the one with the fewest bytes to move to its memory. */
 #include "policy.h"
 
 struct state {

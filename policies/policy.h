@@ -8,23 +8,21 @@
  *
  * StarPU calls
  *   init_sched      first; the state is the policy's own, kept by starpu_sched_ctx_set_policy_data()
- *   add_workers     with the workers that there are
- *   push_task       with each task when all that it waits for has ended, by whichever thread ended it
+ *   add_workers     with all workers
+ *   push_task       with each task when all that it waits for has ended, on any thread
  *   pop_task        on a worker that wants a task; NULL: it gets none, and asks again once it is woken
  *   pre_exec_hook   on the worker, when the task's data is there and it begins
  *   post_exec_hook  on the worker, when it has ended
  *   remove_workers, deinit_sched   in the end
  *
- * and promises that a task is there from its push until its post_exec_hook is over. In return
- *   - each task that was pushed is popped once, by a worker that can execute it
- * (starpu_worker_can_execute_task());
- *   - push_task calls starpu_push_task_end() before any worker can pop the task, and then wakes a worker for
- * it;
- *   - a lock that several workers take is taken by policy_lock(): StarPU has the worker's own while it pops.
+ * and promises that a task exists from its push until its post_exec_hook is over. In return
+ *   - each pushed task is popped once, by a worker with starpu_worker_can_execute_task();
+ *   - push_task calls starpu_push_task_end() before any worker can pop the task, and then wakes a worker;
+ *   - policy_lock() takes each lock that workers share: StarPU holds the worker's own lock while it pops.
  *
- * A task says of itself: its priority (higher first; Smalti's: earlier requests first, and in one request
- * what has the longest path behind it), by starpu_task_worker_expected_length() what it takes (NAN: nobody
- * knows yet), and its buffers. */
+ * A task has a priority (higher first; Smalti's: earlier requests first, and in one request the task with the
+ * longest path behind it), a length by starpu_task_worker_expected_length() (NAN: not known yet), and
+ * buffers. */
 
 #include <limits.h>
 #include <math.h>
@@ -34,11 +32,11 @@
 #include <starpu.h>
 #include <starpu_scheduler.h>
 
-/* What the library shows. */
+/* Returns the policy; nothing else is visible. */
 __attribute__((visibility("default"))) struct starpu_sched_policy *
 starpu_get_sched_lib_policy(const char *name);
 
-/* The policy's own, from init_sched on; tasks may have any priority. */
+/* Stores the policy's own state, from init_sched on; tasks may have any priority. */
 static inline void policy_open(unsigned context, void *state)
 {
 	starpu_sched_ctx_set_policy_data(context, state);
@@ -63,7 +61,7 @@ static inline void policy_unlock(starpu_pthread_mutex_t *mutex)
 	STARPU_PTHREAD_MUTEX_UNLOCK(mutex);
 }
 
-/* Behind those of its priority. */
+/* Inserts the task behind those of its priority. */
 static inline void policy_insert(struct starpu_task_list *list, struct starpu_task *task)
 {
 	struct starpu_task_list later;
@@ -75,7 +73,7 @@ static inline void policy_insert(struct starpu_task_list *list, struct starpu_ta
 		starpu_task_list_push_back(list, starpu_task_list_pop_front(&later));
 }
 
-/* The data is in this memory, not just under way to it. */
+/* Tells whether the data is in this memory, not just under way to it. */
 static inline int policy_is_valid(starpu_data_handle_t handle, unsigned node)
 {
 	int valid;
@@ -83,14 +81,14 @@ static inline int policy_is_valid(starpu_data_handle_t handle, unsigned node)
 	return valid;
 }
 
-/* The task waits for what writes this buffer and leaves it where it is. */
+/* Tells whether the task only waits for this buffer's writers, and leaves it in place. */
 static inline int policy_stays(struct starpu_task *task, unsigned buffer)
 {
 	return task->cl && task->cl->specific_nodes &&
 	       STARPU_CODELET_GET_NODE(task->cl, buffer) == STARPU_SPECIFIC_NODE_NONE;
 }
 
-/* What a task waits for in this memory. A buffer that it does not read, or that stays, is there. */
+/* Where a task's data is. A buffer that it does not read, or that stays, is there. */
 enum policy_whereabouts { POLICY_THERE, POLICY_UNDER_WAY, POLICY_ELSEWHERE };
 static inline enum policy_whereabouts policy_where(struct starpu_task *task, unsigned buffer, unsigned node)
 {
@@ -101,7 +99,7 @@ static inline enum policy_whereabouts policy_where(struct starpu_task *task, uns
 	return starpu_data_is_on_node(handle, node) ? POLICY_UNDER_WAY : POLICY_ELSEWHERE;
 }
 
-/* Bytes that have yet to be sent there. */
+/* Returns the bytes still to be sent to the memory. */
 static inline size_t policy_missing(struct starpu_task *task, unsigned node)
 {
 	size_t bytes = 0;
@@ -111,7 +109,7 @@ static inline size_t policy_missing(struct starpu_task *task, unsigned node)
 	return bytes;
 }
 
-/* Microseconds that a task takes on a worker, which can execute it. */
+/* Returns a task's microseconds on a worker that can execute it; 0: not known. */
 static inline double policy_length(struct starpu_task *task, unsigned worker, unsigned implementation)
 {
 	const double length =

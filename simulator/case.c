@@ -6,17 +6,17 @@
 #include "simulation/machine.h"
 #include "simulator/needs.h"
 
-/* What is open while a case runs. */
+/* What a running case has open. */
 struct simulated_case {
 	const struct smalti_simulate_options *options;
 	struct smalti_simulated_machine machine;
-	char *directory; /* of the model; NULL: the embedded one */
+	char *directory; /* the model's; NULL: the embedded one */
 	struct smalti_session *session;
 	struct smalti_model *model;
-	struct smalti_error failure; /* of an image */
+	struct smalti_error failure; /* an image's */
 };
 
-/* A geometry's, made without weights; else what is named. */
+/* Makes a geometry's model, without weights, or takes a named one. */
 static int find_model(struct simulated_case *c, struct smalti_error *error)
 {
 	const char *name = c->options->model;
@@ -39,7 +39,7 @@ static int find_model(struct simulated_case *c, struct smalti_error *error)
 	return c->directory ? smalti_make_model(&wanted, error) : -1;
 }
 
-/* What convolutions are computed in is the VAE's to say. */
+/* Begins the simulation; the VAE decides the dtype of convolutions. */
 static int begin(struct simulated_case *c, enum smalti_dtype convolutions, struct smalti_error *error)
 {
 	const int precision = c->options->precision;
@@ -51,8 +51,9 @@ static int begin(struct simulated_case *c, enum smalti_dtype convolutions, struc
 	return smalti_simulation_open(&c->machine, precisions, error);
 }
 
-/* For each token of a block, of width w: q, k, v and their result for the image, two of them for the caption,
- * and the MLP are products of 28 w² operations, attention to all others is 4 w each. */
+/* Tells the operations of denoising, over the width w: for each token of a block, q, k, v and their result
+ * for the image, two of them for the caption, and the MLP are products of 28 w² operations; attention to all
+ * others is 4 w each. */
 static void expect_denoising(const struct simulated_case *c)
 {
 	const struct smalti_transformer_config *config = &c->model->transformer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* smalti-sim OPTION...: one case of `smalti simulate`, which starts it in a directory with StarPU's files of
- * the machine. StarPU's library has the program's main(), and calls this one under another name. */
+ * the machine. StarPU's library has the program's main(), and calls this one by another name. */
 #include "simulator/case.h"
 
 #include <starpu_simgrid_wrap.h>

@@ -3,12 +3,12 @@
 #include "graphs/weights.h"
 #include "jobs/model.h"
 
-/* What libraries of such a program hold there, bytes: by how much the published memory of one A100 at 1024
- * pixels (docs/studies/memory.csv) is more than model and activations. */
+/* Bytes that libraries of such a program hold: the published memory of one A100 at 1024 pixels
+ * (docs/studies/memory.csv), less model and activations. */
 static const double libraries = 1.28e9;
 
-/* A program whose exchanges block gives nothing back: it has text encoder and decoder there, too, and keys
- * that are kept for the next pass beside those that come meanwhile. */
+/* Returns what a program whose exchanges block holds besides: text encoder and decoder, as it frees nothing,
+ * and the keys for the next pass beside those that come meanwhile. */
 static double held_besides(const struct smalti_model *model, const struct smalti_place_load *load)
 {
 	const bool keeps_others = load->keys > 0 && load->buffers > load->keys;

@@ -14,36 +14,36 @@ struct attention_shape {
 enum { ATTENTION_SHAPES = 18 };
 extern const struct attention_shape attention_shapes[ATTENTION_SHAPES];
 
-/* Everything that a call needs, and the answer in double. */
+/* The operands of a call, and the answer in double. */
 struct attention_problem {
 	struct attention_shape shape;
 	struct smalti_attention attention;
 	int64_t stride, bias_length;
 	float *q, *k, *v, *bias, *y;
-	void *operands[4]; /* q, k, v and y in the dtype of the attention: the above when that is f32 */
+	void *operands[4]; /* q, k, v and y in the attention's dtype; the above if that is f32 */
 	double *expected;
 };
 
-/* Random operands of about `spread` in size; `expected` only by attention_expect(). Free with
+/* Makes random operands of about `spread` in size; attention_expect() computes `expected`. Free with
  * attention_free(). */
 struct attention_problem attention_problem(const struct attention_shape *shape, float spread,
 					   enum smalti_dtype dtype);
 void attention_expect(struct attention_problem *p);
 void attention_free(struct attention_problem *p);
 
-/* `count` keys from `first` on. */
+/* Returns `count` keys from `first` on. */
 struct smalti_keys attention_keys(const struct attention_problem *p, int64_t first, int64_t count);
 
-/* The kernel itself, in a scratch that is full of NaN. */
+/* Calls the kernel itself, with a scratch full of NaN. */
 void attention_call(enum smalti_isa isa, const struct smalti_attention *a, const void *q,
 		    const struct smalti_keys *blocks, float *state, void *y);
-/* The problem's y from what a call has left in operands[3]. */
+/* Widens the result of a call in operands[3] to the problem's y. */
 void attention_widen(const struct attention_problem *p);
-/* Into the problem's y: all keys at once, or in blocks of `cut` keys, `most` of them in a call, as a graph of
- * bands does. */
+/* Compute the problem's y: all keys at once, or in blocks of `cut` keys, `most` of them in a call, as a graph
+ * of bands does. */
 void attention_call_whole(enum smalti_isa isa, const struct attention_problem *p);
 void attention_call_in_blocks(enum smalti_isa isa, const struct attention_problem *p, int64_t cut,
 			      int64_t most);
 
-/* Says which case it is, in a static buffer. */
+/* Names the case, in a static buffer. */
 const char *attention_name(enum smalti_isa isa, const struct attention_shape *shape);

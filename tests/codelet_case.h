@@ -10,7 +10,7 @@
 
 /* For tests that call a codelet's CPU wrapper on arrays, without StarPU. */
 
-/* CALL(matmul, (.x = x, .y = y), .rows = 3, …) is its status; RUN asserts that it is 0. */
+/* CALL(matmul, (.x = x, .y = y), .rows = 3, …) gives its status; RUN asserts that it is 0. */
 #define CALL(op, buffers, error, ...)                                                                        \
 	smalti_cpu_##op(&(const struct op##_data){SMALTI_LIST_ buffers},                                     \
 			&(const struct op##_arguments){__VA_ARGS__}, (error))
@@ -21,7 +21,7 @@
 		SUCCEEDS(run_status, &run_error, #op);                                                       \
 	} while (0)
 
-/* What kernels of a device get for a weight. Free it. */
+/* Returns the form of a weight for a device's kernels. Free it. */
 static inline void *form_of(const struct smalti_weight_source *source, enum smalti_device_kind device)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;

@@ -5,10 +5,10 @@
 
 #include <cjson/cJSON.h>
 
-/* The object that a text is. */
+/* Returns the object of a text. */
 cJSON *config_object(const char *text);
 
-/* Rows of files that a parser should refuse: SMALTI_EFORMAT or _EUNSUPPORTED, and words to find. */
+/* Rows of files that a parser must refuse: SMALTI_EFORMAT or _EUNSUPPORTED, and words to find. */
 struct bad_config {
 	const char *text;
 	enum smalti_code code;

@@ -7,17 +7,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Data sets for tests, the same items in every format. */
+/* Data sets for tests, with equal items in every format. */
 
 enum { DATASET_CAPTIONS = 2 };
 
 struct dataset_item {
-	const char *path;                       /* of the image, whose bytes are this text */
+	const char *path;                       /* the image's; its bytes are this text */
 	const char *captions[DATASET_CAPTIONS]; /* under dataset_keys[] */
 };
 extern const char *const dataset_keys[DATASET_CAPTIONS];
 
-/* Writes a file below the directory, whose directories are made. */
+/* Writes a file below the directory, and makes its directories. */
 void dataset_write_file(const char *directory, const char *path, const void *bytes, size_t length);
 
 /* A format: its file below the directory, "" for the directory itself. */
@@ -32,7 +32,7 @@ extern const struct dataset_format dataset_formats[DATASET_FORMATS];
 struct smalti_dataset *dataset_open(const char *directory, const char *file, bool images,
 				    struct smalti_error *error);
 
-/* A member of a tar: a header, the bytes, and padding. `type` as in the header: '0' is a file. */
+/* Writes a member of a tar: a header, the bytes, and padding. `type` as in the header: '0' is a file. */
 void dataset_write_member(FILE *tar, char type, const char *name, const void *bytes, size_t length);
-/* The header alone, of a member said to have so many bytes. */
+/* Writes only the header, of a member that claims so many bytes. */
 void dataset_tar_header(unsigned char block[512], char type, const char *name, uint64_t bytes);

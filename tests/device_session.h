@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-/* With `cpus` CPU workers, maybe none, and devices whose memory is limited, if `megabytes` is not NULL; NULL,
- * said so for `test`, where there is no device to test. */
+/* Opens `cpus` CPU workers, maybe none, and devices, whose memory is limited if `megabytes` is not NULL. NULL
+ * and a message for `test` without a device. */
 static inline struct smalti_session *test_open_devices(const char *test, const char *cpus, int64_t devices,
 						       const char *megabytes, const char *policy)
 {

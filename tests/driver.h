@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which devices a test asks for: SMALTI_TEST_DRIVER's (opencl, the default, or cuda). Those are PoCL's, or
- * what stands in for CUDA's, unless the environment says otherwise: processors, whose measurements are their
- * own. */
+ * The devices that a test asks for: SMALTI_TEST_DRIVER's (opencl, the default, or cuda). Those are PoCL's, or
+ * CUDA's stand-ins, unless the environment says otherwise: processors, which have their own measurements. */
 #pragma once
 
 #include "rt/device.h"
@@ -24,9 +23,8 @@ static inline void test_ask_for(struct smalti_session_options *options, int64_t 
 	setenv("STARPU_HOSTNAME", "devices", 0);
 }
 
-/* Drivers keep what they have allocated through C++'s library. AddressSanitizer does not see past that who
- * asked, so that suppressions by the driver's name (lsan.supp) do not hold. Weak: a room's program has
- * several such tests. */
+/* Drivers allocate through C++'s library. AddressSanitizer does not see who called it, so that suppressions
+ * by the driver's name (lsan.supp) do not work. Weak: one program has several such tests. */
 const char *__lsan_default_suppressions(void);
 __attribute__((weak)) const char *__lsan_default_suppressions(void)
 {

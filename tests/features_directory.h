@@ -7,12 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A directory of features without a model: value i of an item's caption c is (index + c + i) % 61 / 4 - 7, of
- * its image (index + i) % 59 / 4 - 7, which every type holds exactly. Caption c of item i has 1 + (7 i + c)
- * % `max_tokens` tokens, with the ids 3, 4, ...; images are `latent_height` + i % 3 x 3. */
+/* A directory of features without a model. Value i of an item's caption c is (index + c + i) % 61 / 4 - 7,
+ * that of its image (index + i) % 59 / 4 - 7, which every type holds exactly. Caption c of item i has 1 + (7
+ * i + c) % `max_tokens` tokens, with the ids 3, 4, ...; images are `latent_height` + i % 3 x 3. */
 struct features_directory {
 	enum smalti_dtype dtype;
-	const char *const *keys; /* of the items, in their order */
+	const char *const *keys; /* the items', in their order */
 	int64_t count;
 	int caption_count;
 	const char *captions[2];

@@ -5,13 +5,13 @@
 
 /* Files of reference outputs, whose tensors are named KIND.NUMBER or KIND.NUMBER.PART. */
 
-/* Under tests/data. */
+/* Opens a path under tests/data. */
 struct smalti_safetensors *golden_open(const char *path);
-/* NULL: there is none. `part` is "" or begins with a dot. */
+/* Returns NULL if there is none. `part` is "" or begins with a dot. */
 const struct smalti_tensor_view *golden_tensor(const struct smalti_safetensors *file, const char *kind,
 					       int number, const char *part);
-/* f32 values for free(). */
+/* Returns f32 values for free(). */
 float *golden_values(const struct smalti_tensor_view *view);
-/* Within `tolerance` of the largest value. */
+/* Allows `tolerance` of the largest value. */
 void golden_near(const float *found, const float *expected, int64_t count, double tolerance,
 		 const char *what);

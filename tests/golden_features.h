@@ -9,9 +9,9 @@ struct golden_features {
 	const struct smalti_safetensors *file;
 	const char *kind;
 	double scaling_factor;
-	const char *text_model; /* what the directory says it was extracted with */
+	const char *text_model; /* the model of the features, as the directory names it */
 	bool beginnings;        /* a second caption, "begin", is the first token of the first, "prompt" */
-	int64_t lacking;        /* every so many items one lacks its image; 0: none */
+	int64_t lacking;        /* one item of so many lacks its image; 0: none */
 };
 
 int make_golden_features(const char *directory, const struct golden_features *features,

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* A tiling fixes the bits; another one changes rounding only. The judge keeps the first result of every
- * tiling of every stage and size and holds later ones against it. */
+/* A tiling decides the bits; another tiling changes only rounding. The judge keeps the first result of every
+ * tiling of every stage and size, and compares later results with it. */
 
 enum { JUDGE_DIT, JUDGE_DECODER, JUDGE_ENCODER, JUDGE_DIFFUSION /* and the number of the sampler */ };
 
@@ -17,16 +17,16 @@ struct judge_result {
 	float *values; /* from judge_array() */
 };
 
-/* Who runs a plan. */
+/* The workers that run a plan. */
 struct judge_schedule {
 	const char *policy; /* NULL: without StarPU */
 	int64_t workers;
 };
 struct smalti_session *judge_session(const struct judge_schedule *schedule);
-/* For messages, in a static buffer. */
+/* Returns a name for messages, in a static buffer. */
 const char *judge_schedule_name(const struct judge_schedule *schedule);
 
-/* Takes the values over. */
+/* Judges a result, whose values it takes. */
 void judge(const struct judge_result *found, const char *schedule);
 void judge_forget(void);
 
@@ -34,6 +34,6 @@ float *judge_array(int64_t count);
 float *judge_filled(int64_t count, double a, double b); /* test_fill() */
 
 int64_t judge_draw(uint64_t *state, const int64_t *choices, int count);
-/* A tile no taller than what it tiles: then equal numbers are equal tilings. */
+/* Draws a tile, at most the extent: then equal numbers are equal tilings. */
 int64_t judge_draw_tile(uint64_t *state, const int64_t *choices, int count, int64_t extent,
 			int64_t most_tiles);

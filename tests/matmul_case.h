@@ -5,21 +5,22 @@
 
 #include <stdbool.h>
 
-/* What a matrix product should give, whatever form its weights are in. */
+/* The expected results of a matrix product, for any form of its weights. */
 
 extern const char *const epilogue_names[SMALTI_EPILOGUES];
 
-/* What is computed in and what comes out. */
+/* The dtypes of the computation and of the result. */
 enum { MATMUL_DTYPES = 7 };
 extern const struct matmul_dtypes {
 	enum smalti_dtype compute, result;
 } matmul_dtypes[MATMUL_DTYPES];
 
-/* Whether this combination exists. */
+/* Tells whether this combination exists. */
 bool matmul_has(enum smalti_epilogue epilogue, enum smalti_dtype result);
 
-/* The result of a sum z where y stood before; `operand` is its element of the operand or of the gate. */
+/* Returns the result of a sum z where y was before; `operand` is its element of the operand or of the gate.
+ */
 double matmul_finish(enum smalti_epilogue epilogue, double z, double y, double operand);
 
-/* Relative to the largest result. */
+/* Returns the tolerance, relative to the largest result. */
 double matmul_tolerance(const struct smalti_matmul *m);

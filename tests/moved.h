@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests of transfers share: a session in which nothing moves unasked, and what moved.
+ * For tests of transfers: a session in which nothing moves unasked, and what moved.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-/* One CPU and so many devices, 4 at most. NULL, said, where there are none. */
+/* Opens one CPU and so many devices, 4 at most; NULL and a message: there are none. */
 static inline struct smalti_session *moved_session(int devices)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -24,7 +24,7 @@ static inline struct smalti_session *moved_session(int devices)
 	return session;
 }
 
-/* Bytes that came to each place since the last call. */
+/* Returns the bytes that came to each place since the last call. */
 static inline void moved_bytes(struct smalti_session *session, int places, double *bytes)
 {
 	static double before[SMALTI_MAX_NODES];

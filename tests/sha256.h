@@ -3,5 +3,5 @@
 
 #include <stddef.h>
 
-/* The digest of some bytes in hexadecimal, as in lists of golden values. */
+/* Writes the digest of some bytes in hexadecimal, as in lists of golden values. */
 void sha256_hex(const void *data, size_t length, char hex[65]);

@@ -18,7 +18,7 @@ struct train_graph_case {
 	const float *x0, *noise, *text, *sides, *ratio; /* the last two: NULL where there are none */
 };
 
-/* How it is computed. */
+/* How a case is computed. */
 struct train_graph_plan {
 	enum smalti_dtype compute;
 	int64_t band;       /* tokens; 0: all */
@@ -27,13 +27,13 @@ struct train_graph_plan {
 	double scale; /* of the loss */
 	enum smalti_grain grain;
 	const struct smalti_strategy *strategy; /* NULL: none */
-	bool forget;                            /* do without the gradient of the input */
+	bool forget;                            /* without the gradient of the input */
 	const float *gout; /* the output's gradient, of each sample; NULL: that of the loss */
-	int64_t value;     /* this one of all parameters' is larger by `change` */
+	int64_t value;     /* this value of all parameters' is larger by `change` */
 	float change;
 };
 
-/* What came out, in one array each; gradients one behind the other, divided by the loss's scale. */
+/* The results, in one array each; gradients one after the other, divided by the loss's scale. */
 struct train_graph_outcome {
 	int64_t parameters, values, latent;
 	int64_t *first;   /* of each parameter, and their end */
@@ -43,7 +43,7 @@ struct train_graph_outcome {
 };
 
 struct train_graph_case train_graph_case(const char *name);
-/* A tensor of the case; NULL: the file has none. */
+/* Returns a tensor of the case; NULL: the file has none. */
 const float *train_graph_floats(const char *name, const char *part);
 void train_graph_close(void); /* the file */
 
@@ -53,19 +53,20 @@ void train_graph_drop(struct train_graph_outcome *o);
 int train_graph_replicas(const struct train_graph_plan *plan);
 void *train_graph_room(int64_t count, size_t size);
 
-/* Gradients that are 0 but for rounding. */
+/* Tells whether a gradient is 0 but for rounding. */
 bool train_graph_is_rounding(const char *name);
-/* As one vector: the norm of a's difference from b (NULL: from 0), without what is rounding alone. */
+/* Returns the norm of a's difference from b (NULL: from 0) as one vector, without gradients of rounding
+ * alone. */
 double train_graph_distance(const struct train_graph_outcome *o, const float *a, const float *b);
 void train_graph_losses(const struct train_graph_case *c, const struct train_graph_outcome *o);
-/* How many gradients the file has, and that they are these. */
+/* Checks and counts the file's gradients. */
 int train_graph_gradients(const struct train_graph_case *c, const struct train_graph_outcome *o);
 bool train_graph_same_bits(const struct train_graph_outcome *a, const struct train_graph_outcome *b);
-/* The gradients, of ranks, shards and replicas, are those of one memory but for rounding. */
+/* Checks that gradients of ranks, shards and replicas are those of one memory but for rounding. */
 void train_graph_near(const struct train_graph_case *c, const struct train_graph_outcome *whole,
 		      const struct train_graph_outcome *o, const char *what);
 
-/* Who computes it must change no bit. */
+/* The workers; they change no bit. */
 struct train_graph_scheduler {
 	const char *policy;
 	int64_t cpus;

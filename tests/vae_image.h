@@ -11,7 +11,7 @@ enum {
 	VAE_SAMPLES = 64 * VAE_HEIGHT * VAE_WIDTH * 3
 };
 
-/* An image as it comes, or as it is read: [height, width, 3] samples of `size` bytes. */
+/* An image that is received, or that is read: [height, width, 3] samples of `size` bytes. */
 struct vae_image {
 	int64_t height, width, size, next;
 	char *samples;
@@ -21,7 +21,7 @@ struct vae_image {
 	struct smalti_vae *vae;
 };
 
-/* NULL: the embedded model's. */
+/* Opens a VAE; NULL: the embedded model's. */
 struct smalti_vae *open_test_vae(struct smalti_session *session, const char *directory);
 struct vae_image new_vae_image(int64_t height, int64_t width, int64_t size);
 int take_vae_rows(void *user, int64_t first, int64_t count, const void *rgb, struct smalti_error *error);

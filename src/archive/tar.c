@@ -2,7 +2,7 @@
 #include "archive/tar.h"
 #include "base/file.h"
 
-/* Extended headers of one member, and how many there may be. */
+/* The most bytes of an extended header, and the most headers of a member. */
 enum { EXTENSION_LIMIT = 1 << 20, EXTENSIONS_MAX = 16 };
 
 int smalti_tar_read(int file, int64_t offset, int64_t bytes, void *to, struct smalti_error *error)
@@ -15,7 +15,7 @@ int smalti_tar_read(int file, int64_t offset, int64_t bytes, void *to, struct sm
 		   : smalti_fail(error, SMALTI_EFORMAT, "cut short at byte %lld", (long long)(offset + got));
 }
 
-/* Octal digits between blanks, or big-endian behind a byte of 0x80. -1: neither, or past 2^56. */
+/* Reads octal digits after blanks, or big-endian bytes after 0x80. -1: neither, or past 2^56. */
 static int64_t read_number(const char *field, int length)
 {
 	int64_t value = 0;
@@ -59,7 +59,7 @@ static bool is_zero(const struct smalti_tar_header *header)
 	return memcmp(header, &zeros, sizeof(zeros)) == 0;
 }
 
-/* What extended headers say of the member behind them. */
+/* Values of extended headers for the next member. */
 struct extension {
 	char *name;
 	int64_t bytes; /* -1: nothing */
@@ -72,7 +72,7 @@ static int set_name(struct extension *extension, const char *name, size_t length
 	return extension->name ? 0 : -1;
 }
 
-/* A record is "LENGTH KEY=VALUE\n", its length that of all of it. */
+/* Reads records "LENGTH KEY=VALUE\n"; the length counts the whole record. */
 static int read_pax(const char *text, size_t length, struct extension *extension, struct smalti_error *error)
 {
 	for (size_t at = 0; at < length;) {
@@ -138,7 +138,7 @@ static int set_member_name(const struct smalti_tar_header *header, const struct 
 	return 0;
 }
 
-/* The header at `at`: its type; 0 at the end; -1. */
+/* Reads the header at `at`: its type; 0 at the end; -1. */
 static int read_header(int file, int64_t size, int64_t at, struct smalti_tar_header *header,
 		       struct smalti_tar_member *member, struct smalti_error *error)
 {
@@ -155,7 +155,7 @@ static int read_header(int file, int64_t size, int64_t at, struct smalti_tar_hea
 	return header->type ? (unsigned char)header->type : '0';
 }
 
-/* The content lies within the archive, and behind it the next header. */
+/* Checks that the content is in the archive; finds the next header. */
 static int place(int64_t size, struct smalti_tar_member *member, struct smalti_error *error)
 {
 	if (member->bytes > size - member->offset)
@@ -179,7 +179,7 @@ static int finish_member(int type, const struct smalti_tar_header *header, int64
 	member->regular = type == '0' || type == '7';
 	if (extension->bytes >= 0 && member->regular)
 		member->bytes = extension->bytes;
-	if (type >= '1' && type <= '6') /* links, devices, directories: no content, whatever they say */
+	if (type >= '1' && type <= '6') /* links, devices, directories have no content, despite their size */
 		member->bytes = 0;
 	return place(size, member, error) < 0 ? -1 : 1;
 }

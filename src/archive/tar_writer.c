@@ -43,7 +43,7 @@ static bool is_plain(const char *name)
 	return !name[length] && length <= sizeof(((struct smalti_tar_header *)NULL)->name);
 }
 
-/* "LENGTH path=NAME\n", whose length counts its own digits. */
+/* Writes "LENGTH path=NAME\n", whose length counts its own digits. */
 static int write_pax(struct smalti_tar_writer *tar, const char *name, struct smalti_error *error)
 {
 	const int64_t rest = (int64_t)strlen(" path=\n") + (int64_t)strlen(name);

@@ -3,15 +3,15 @@
 
 #include "base/base.h"
 
-/* Writes a tar archive (POSIX ustar; names past 100 bytes or of other characters than ASCII in pax headers)
- * into any stream, member by member, without time stamps or owners. Write errors of the stream are left to
- * who commits it. Initialise with the stream. */
+/* Writes a tar archive (POSIX ustar; pax headers for names past 100 bytes or of other characters than ASCII)
+ * into any stream, member by member, without time stamps or owners. The caller that commits the stream checks
+ * its write errors. Initialise with the stream. */
 struct smalti_tar_writer {
 	FILE *stream;
 	int64_t bytes; /* written */
 };
 
-/* A regular file of exactly `bytes`, which follow in writes. SMALTI_EUNSUPPORTED from 8 GiB on. */
+/* Begins a regular file of exactly `bytes`, for smalti_tar_write(). SMALTI_EUNSUPPORTED from 8 GiB on. */
 int smalti_tar_add(struct smalti_tar_writer *tar, const char *name, int64_t bytes,
 		   struct smalti_error *error);
 void smalti_tar_write(struct smalti_tar_writer *tar, const void *data, int64_t bytes);

@@ -6,10 +6,10 @@
 /* Fast: values of features hardly shrink, padding does at any level. */
 enum { LEVEL = 1, NAME = 65535 };
 
-/* What the fields of 2 and 4 bytes can say: their largest value means "see the zip64 record". */
+/* The largest values of the fields of 2 and 4 bytes; one more means "see the zip64 record". */
 static const int64_t MEMBERS = UINT16_MAX - 1, LARGEST = UINT32_MAX - 1;
 
-/* 1 January 1980, the earliest there is: the same features make the same file. */
+/* 1 January 1980, the earliest date: equal features make equal files. */
 enum {
 	DATE = 1 << 5 | 1,
 	DEFLATE_VERSION = 20,
@@ -26,7 +26,7 @@ enum {
 
 struct smalti_zip {
 	FILE *stream;
-	int64_t at, count; /* bytes in front of what comes next; members */
+	int64_t at, count; /* bytes before the next member; members */
 	FILE *directory;   /* in memory */
 	char *entries;
 	size_t length;
@@ -39,7 +39,7 @@ struct member {
 	int64_t bytes, stored, at;
 };
 
-/* A little-endian value: what zip is made of. */
+/* Writes a little-endian value. */
 static void put(FILE *to, uint64_t value, int width)
 {
 	for (int i = 0; i < width; i++)
@@ -65,7 +65,8 @@ struct smalti_zip *smalti_zip_begin(FILE *stream, struct smalti_error *error)
 	return NULL;
 }
 
-/* What the local header and the directory's entry have in common, with so many values in the zip64 field. */
+/* Writes the fields that the local header and the directory's entry share; the zip64 field has `wide` values.
+ */
 static void put_member(FILE *to, const struct member *m, int wide)
 {
 	put(to, wide ? ZIP64_VERSION : DEFLATE_VERSION, 2);
@@ -103,7 +104,7 @@ static void write_member(struct smalti_zip *zip, const struct member *m, const v
 	put(zip->directory, all ? ZIP64_VERSION : DEFLATE_VERSION, 2); /* made by */
 	put_member(zip->directory, m, all);
 	put(zip->directory, 0, 6); /* comment, disk, internal attributes */
-	put(zip->directory, 0, 4); /* external ones */
+	put(zip->directory, 0, 4); /* external attributes */
 	put(zip->directory, all ? UINT32_MAX : (uint64_t)m->at, 4);
 	put_name(zip->directory, m, all);
 	zip->at += 30 + (int64_t)strlen(m->name) + (sizes ? 20 : 0) + m->stored;
@@ -132,7 +133,7 @@ int smalti_zip_add(struct smalti_zip *zip, const char *name, const void *data, i
 	return 0;
 }
 
-/* The record that holds what does not fit into the last one, and where it is. */
+/* Writes the zip64 record, for values that do not fit into the last record, and its locator. */
 static void write_end64(struct smalti_zip *zip)
 {
 	FILE *to = zip->stream;
@@ -140,13 +141,13 @@ static void write_end64(struct smalti_zip *zip)
 	put(to, END64_BYTES, 8);
 	put(to, ZIP64_VERSION, 2); /* made by */
 	put(to, ZIP64_VERSION, 2);
-	put(to, 0, 8); /* this disk, and that of the directory */
+	put(to, 0, 8); /* this disk, the directory's disk */
 	put(to, (uint64_t)zip->count, 8);
 	put(to, (uint64_t)zip->count, 8);
 	put(to, zip->length, 8);
 	put(to, (uint64_t)zip->at, 8);
 	put(to, LOCATOR64, 4);
-	put(to, 0, 4); /* its disk */
+	put(to, 0, 4); /* the record's disk */
 	put(to, (uint64_t)zip->at + zip->length, 8);
 	put(to, 1, 4); /* disks */
 }
@@ -159,7 +160,7 @@ static void write_end(struct smalti_zip *zip)
 	if (wide)
 		write_end64(zip);
 	put(to, END, 4);
-	put(to, 0, 4); /* this disk, and that of the directory */
+	put(to, 0, 4); /* this disk, the directory's disk */
 	put(to, wide ? UINT16_MAX : (uint64_t)zip->count, 2);
 	put(to, wide ? UINT16_MAX : (uint64_t)zip->count, 2);
 	put(to, wide ? UINT32_MAX : zip->length, 4);

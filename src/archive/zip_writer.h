@@ -3,13 +3,13 @@
 
 #include "base/base.h"
 
-/* Writes a zip archive into a file, from where its stream stands, member by member: compressed, without time
- * stamps; with zip64 records for what needs them (4 GiB, 65,535 members) and for nothing else. Write errors
- * of the stream are left to who commits it. */
+/* Writes a zip archive into a file, from the stream's position on, member by member: compressed, without time
+ * stamps; zip64 records only where they are needed (4 GiB, 65,535 members). The caller checks the stream for
+ * write errors when it commits it. */
 struct smalti_zip;
 
 struct smalti_zip *smalti_zip_begin(FILE *stream, struct smalti_error *error);
-/* A name of more than 65,535 bytes is SMALTI_EUNSUPPORTED. */
+/* Refuses a name of more than 65,535 bytes: SMALTI_EUNSUPPORTED. */
 int smalti_zip_add(struct smalti_zip *zip, const char *name, const void *data, int64_t bytes,
 		   struct smalti_error *error);
 /* Writes the directory; frees the archive in any case. */

@@ -24,7 +24,7 @@ static const struct old_name {
     {"encoder.embed_tokens.weight", "shared.weight"},
 };
 
-/* The original layout kept the attention's matrices as 1×1 convolutions. */
+/* Drops axes: the original layout kept the attention's matrices as 1×1 convolutions. */
 static void drop_kernel_axes(struct smalti_tensor_view *view)
 {
 	if (view->rank == 4 && view->shape[2] == 1 && view->shape[3] == 1)
@@ -161,13 +161,13 @@ static int open_indexed(struct smalti_checkpoint *checkpoint, const char *name, 
 	if (index && status)
 		smalti_error_prefix(error, "%s", path);
 	for (int i = 0; i < checkpoint->shard_count; i++)
-		checkpoint->shards[i].name = NULL; /* it was the index's */
+		checkpoint->shards[i].name = NULL; /* the index owned it */
 	return status;
 }
 
 /* --- which files ------------------------------------------------------------------------------ */
 
-/* Also as a link that leads nowhere. */
+/* Tells whether it exists, even as a dangling link. */
 static bool is_there(const struct smalti_checkpoint *checkpoint, const char *name)
 {
 	char path[PATH_MAX];
@@ -176,7 +176,7 @@ static bool is_there(const struct smalti_checkpoint *checkpoint, const char *nam
 	return !lstat(path, &info) || errno != ENOENT;
 }
 
-/* Whether every shard that the index names is gone: 1, 0; -1: the index cannot be read. */
+/* Tells whether all shards of the index are missing: 1, 0; -1: the index cannot be read. */
 static int lost_its_shards(const struct smalti_checkpoint *checkpoint, const char *index,
 			   struct smalti_error *error)
 {
@@ -190,8 +190,8 @@ static int lost_its_shards(const struct smalti_checkpoint *checkpoint, const cha
 	return file ? gone : -1;
 }
 
-/* Whether it is the index that is read: 1, 0, -1. Of both forms diffusers reads the index, transformers the
- * single file. An index that was left behind by its shards is passed over. */
+/* Tells whether the index is read: 1, 0, -1. Of both forms diffusers reads the index, transformers the single
+ * file. An index whose shards are all missing is skipped. */
 static int takes_index(const struct smalti_checkpoint *checkpoint, const char *stem, const char *single,
 		       const char *index, struct smalti_error *error)
 {
@@ -205,7 +205,7 @@ static int takes_index(const struct smalti_checkpoint *checkpoint, const char *s
 	return lost < 0 ? -1 : !lost;
 }
 
-/* 1: opened; 0: neither form is there; -1: failed. `variant` is empty or begins with a dot. */
+/* Opens a variant's files: 1; 0: neither form exists; -1: failed. `variant` is empty or begins with a dot. */
 static int open_variant(struct smalti_checkpoint *checkpoint, const char *stem, const char *variant,
 			struct smalti_error *error)
 {
@@ -221,7 +221,7 @@ static int open_variant(struct smalti_checkpoint *checkpoint, const char *stem, 
 	return status ? -1 : 1;
 }
 
-/* Files of pickled objects could run anything, so they are not read. */
+/* Fails without weights; pickled files, which can run any code, are not read. */
 static int fail_without(const struct smalti_checkpoint *checkpoint, const char *stem, const char *variant,
 			struct smalti_error *error)
 {
@@ -312,7 +312,7 @@ bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const cha
 	return find_entry(checkpoint, name) != NULL;
 }
 
-/* Whether the tensor is there as peft names it beside LoRA weights: X.base_layer.weight. */
+/* Tells whether the tensor has peft's name beside LoRA weights: X.base_layer.weight. */
 static bool has_base_layer(const struct smalti_checkpoint *checkpoint, const char *name)
 {
 	char other[256];
@@ -323,7 +323,7 @@ static bool has_base_layer(const struct smalti_checkpoint *checkpoint, const cha
 	return find_entry(checkpoint, other) != NULL;
 }
 
-/* "[6912, 1152]" */
+/* Writes "[6912, 1152]". */
 static const char *shape_text(int rank, const int64_t *shape, char text[192])
 {
 	snprintf(text, 192, "[");

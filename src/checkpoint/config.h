@@ -4,20 +4,20 @@
 #include "base/json.h"
 #include "samplers/config.h"
 
-/* The JSON files of a diffusers directory, as numbers that later code can trust: every extent is at
- * least 1, no product of two of them and the number of layers leaves 64 bits, and a value that would
- * change the image in a way that is not implemented is SMALTI_EUNSUPPORTED, never ignored. Unknown
- * keys are ignored; missing ones take the defaults of docs/reference.md 1.3 to 1.7 and 4.1. */
+/* The JSON files of a diffusers directory, as numbers that later code can trust. Each extent is at least 1;
+ * the product of any two and the number of layers fits 64 bits. A value that would change the image in a way
+ * that is not implemented is SMALTI_EUNSUPPORTED, never ignored. Unknown keys are ignored; missing ones take
+ * the defaults of docs/reference.md 1.3 to 1.7 and 4.1. */
 
 enum smalti_pipeline { SMALTI_PIXART_SIGMA, SMALTI_PIXART_ALPHA };
 
 /* model_index.json (1.1) */
 struct smalti_model_index {
 	enum smalti_pipeline pipeline;
-	char scheduler[128]; /* its class, "": none is named */
+	char scheduler[128]; /* its class, "": the file names none */
 };
 
-/* Longest caption in tokens, with its end-of-sentence: 300 (sigma), 120 (alpha); 2.1. */
+/* Returns the longest caption in tokens, with its end-of-sentence: 300 (sigma), 120 (alpha); 2.1. */
 int smalti_pipeline_tokens(enum smalti_pipeline pipeline);
 
 /* transformer/config.json (1.3) */
@@ -48,23 +48,23 @@ struct smalti_vae_config {
 	int64_t latent_channels;
 	int64_t norm_groups;
 	double scaling_factor;
-	bool has_statistics; /* the next two count; else they are 0 and 1 */
+	bool has_statistics; /* the next two are used; else they are 0 and 1 */
 	/* latents_mean, or shift_factor for every channel; latents_std */
 	double latents_mean[SMALTI_VAE_MAX_LATENT_CHANNELS], latents_std[SMALTI_VAE_MAX_LATENT_CHANNELS];
 	bool quant_conv;
 	bool post_quant_conv;
 	bool mid_block_attention;
-	bool force_upcast; /* numbers in it go beyond f16 */
+	bool force_upcast; /* its activations exceed f16 */
 };
 
-/* The VAE's latents z of a channel are scale·y + shift of the diffusion model's y, and y is inverse·(z −
+/* The VAE's latents of a channel are z = scale·y + shift for the diffusion model's y, and y = inverse·(z −
  * shift): diffusers' pipelines have y = scaling_factor·(z − mean)/std. */
 struct smalti_latent_scale {
 	double scale, inverse, shift;
 };
 struct smalti_latent_scale smalti_vae_latent_scale(const struct smalti_vae_config *config, int64_t channel);
 
-/* Pixels per latent along an axis: 2^(blocks - 1). */
+/* Returns the pixels per latent along an axis: 2^(blocks - 1). */
 int64_t smalti_vae_factor(const struct smalti_vae_config *config);
 
 /* text_encoder/config.json (1.6); only the gated GELU (tanh) feed-forward is accepted */
@@ -82,23 +82,23 @@ struct smalti_t5_config {
 	int64_t pad_id, eos_id;
 };
 
-/* Each reads one file; messages name it. */
+/* Read one file each; messages name it. */
 int smalti_model_index_read(const char *path, struct smalti_model_index *index, struct smalti_error *error);
 int smalti_transformer_config_read(const char *path, struct smalti_transformer_config *config,
 				   struct smalti_error *error);
 int smalti_vae_config_read(const char *path, struct smalti_vae_config *config, struct smalti_error *error);
 int smalti_t5_config_read(const char *path, struct smalti_t5_config *config, struct smalti_error *error);
-/* The scheduler of that class (NULL: the one that the file names), with the file's values; the file may name
- * another class that there is. One that cannot be run is no failure, as another may be asked for: `unusable`
+/* Reads the scheduler of that class (NULL: the class in the file), with the file's values; the file may name
+ * another known class. Returns 0 for a scheduler that cannot be run, as another may be asked for: `unusable`
  * says why. */
 int smalti_scheduler_config_read(const char *path, const char *class, struct smalti_scheduler_config *config,
 				 struct smalti_error *unusable, struct smalti_error *error);
-/* Another scheduler on the same file, as from_config() (4.4): keys of the same name carry over, the
- * others take that scheduler's defaults. */
+/* Reads the file for another scheduler, as from_config() (4.4): keys of the same name carry over, the others
+ * take that scheduler's defaults. */
 int smalti_scheduler_config_read_as(const char *path, enum smalti_scheduler scheduler,
 				    struct smalti_scheduler_config *config, struct smalti_error *error);
 
-/* The same on a parsed object. */
+/* Read parsed objects likewise. */
 int smalti_model_index_parse(const cJSON *file, struct smalti_model_index *index, struct smalti_error *error);
 int smalti_transformer_config_parse(const cJSON *file, struct smalti_transformer_config *config,
 				    struct smalti_error *error);
@@ -109,15 +109,15 @@ int smalti_scheduler_config_parse(const cJSON *file, const char *class,
 int smalti_scheduler_config_parse_as(const cJSON *file, enum smalti_scheduler scheduler,
 				     struct smalti_scheduler_config *config, struct smalti_error *error);
 
-/* Whether the parts belong together: channels between them, and micro-conditions that the pipeline
- * gives (1.3, second trap). */
+/* Checks that the components fit each other: their channels, and the micro-conditions that the pipeline gives
+ * (1.3, second trap). */
 int smalti_model_check(const struct smalti_model_index *index,
 		       const struct smalti_transformer_config *transformer,
 		       const struct smalti_vae_config *vae, const struct smalti_t5_config *t5,
 		       struct smalti_error *error);
 
-/* Whether the weights are of the model that the file describes: resolution embedders exactly when
- * additional_conditions (1.3, trap), no tensors of unsupported variants. */
+/* Checks that the weights fit the file: they have resolution embedders exactly when additional_conditions is
+ * set (1.3, trap), and no tensors of unsupported variants. */
 struct smalti_checkpoint;
 int smalti_transformer_config_check(const struct smalti_transformer_config *config,
 				    const struct smalti_checkpoint *weights, struct smalti_error *error);

@@ -7,8 +7,8 @@ int smalti_pipeline_tokens(enum smalti_pipeline pipeline)
 	return pipeline == SMALTI_PIXART_SIGMA ? 300 : 120;
 }
 
-/* A component may be absent (the key, or null for its class), but not of another class than these, if there
- * are any. */
+/* Checks that a component is absent (the key, or null for its class) or of one of these classes, if there are
+ * any. */
 static int check_component(const cJSON *file, const char *key, const char *const *classes,
 			   struct smalti_error *error)
 {
@@ -30,8 +30,8 @@ static int check_component(const cJSON *file, const char *key, const char *const
 			   smalti_json_describe(class, text));
 }
 
-/* The scheduler is not among them, as another may be asked for. Tokenizers have many classes, and files that
- * say whether they can be used. */
+/* Any scheduler is accepted, as another may be asked for. Any tokenizer class is, too: its files tell whether
+ * it can be used. */
 static const struct {
 	const char *key;
 	const char *classes[3];
@@ -62,7 +62,7 @@ int smalti_model_index_parse(const cJSON *file, struct smalti_model_index *index
 #define CONFIG struct smalti_model_index
 CONFIG_READER(smalti_model_index)
 
-/* The pipelines do not look at the transformer's flag (1.3, second trap): alpha feeds the embedders
+/* Checks the transformer's flag, which the pipelines ignore (1.3, second trap): alpha feeds the embedders
  * when the native side is 128, sigma never does. */
 static int check_conditions(const struct smalti_model_index *index,
 			    const struct smalti_transformer_config *transformer, struct smalti_error *error)

@@ -36,7 +36,7 @@ enum {
 	OWN = 1 << SMALTI_SCHEDULERS, /* read only from a file of the same class */
 };
 
-/* algorithm_type has other words in each class: what another class wrote there is not meant for us. */
+/* Each class has its own values of algorithm_type, so that of another class is ignored. */
 static const struct {
 	int schedulers; /* that read it */
 	struct smalti_field field;
@@ -127,7 +127,7 @@ static int check_together(const cJSON *file, const struct smalti_scheduler_confi
 	return 0;
 }
 
-/* `own`: the file was written for this very class. */
+/* Reads the file; `own`: it was written for this class. */
 static int parse_as(const cJSON *file, enum smalti_scheduler scheduler, bool own,
 		    struct smalti_scheduler_config *config, struct smalti_error *error)
 {

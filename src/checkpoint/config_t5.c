@@ -3,7 +3,7 @@
 #include "checkpoint/config.h"
 
 static const char *const model_types[] = {"t5", NULL};
-/* 1.6: "gated-X" multiplies X of one product by another; "gated-gelu" is the tanh form by decree. */
+/* 1.6: "gated-X" multiplies X of one product by another; transformers takes "gated-gelu" as the tanh form. */
 static const char *const feed_forwards[] = {"gated-gelu", "gated-gelu_new", NULL};
 
 #define CONFIG struct smalti_t5_config
@@ -24,7 +24,7 @@ static const struct smalti_field fields[] = {
     {FIELD_INT("eos_token_id", OPTIONAL, eos_id, 0, 1 << 24)},
 };
 
-/* Half of the buckets are for each direction, half of those for one distance each (2.2). */
+/* Checks the buckets: half are for each direction, half of those for one distance each (2.2). */
 static int check_buckets(const struct smalti_t5_config *config, struct smalti_error *error)
 {
 	if (config->buckets % 2 || config->max_distance <= config->buckets / 4)

@@ -31,7 +31,7 @@ static const struct smalti_field fields[] = {
     {FIELD_ONLY_INT("num_embeds_ada_norm", 1, 1000000)},
 };
 
-/* Keys whose meaning depends on other keys (1.3). */
+/* Sets what depends on several keys (1.3). */
 static void infer(const cJSON *file, struct smalti_transformer_config *config)
 {
 	const cJSON *conditions = cJSON_GetObjectItemCaseSensitive(file, "use_additional_conditions");
@@ -69,7 +69,7 @@ static int check_extents(const struct smalti_transformer_config *c, int64_t cros
 	return 0;
 }
 
-/* The old class is remapped to PixArt's by this key alone, which has another default there. */
+/* Checks that the old class has norm_type, which alone makes it PixArt's: its default differs there. */
 static int check_old_class(const cJSON *file, struct smalti_error *error)
 {
 	const cJSON *class = cJSON_GetObjectItemCaseSensitive(file, "_class_name");
@@ -107,7 +107,7 @@ int smalti_transformer_config_parse(const cJSON *file, struct smalti_transformer
 
 CONFIG_READER(smalti_transformer_config)
 
-/* Weights of variants that only research code has (1.3): qk-norm and KV compression. */
+/* Weights of variants in research code only (1.3): qk-norm and KV compression. */
 static const char *const foreign[] = {
     "transformer_blocks.0.attn1.q_norm.weight",
     "transformer_blocks.0.attn1.k_norm.weight",

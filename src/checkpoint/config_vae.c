@@ -36,7 +36,8 @@ struct smalti_latent_scale smalti_vae_latent_scale(const struct smalti_vae_confi
 					    config->latents_mean[channel]};
 }
 
-/* A number per latent channel; an absent array, or null, leaves them as they are. Whether it is there. */
+/* Reads a number per latent channel; an absent array, or null, changes none. *there tells whether it is
+ * there. */
 static int read_statistics(const cJSON *file, const char *key, int64_t channels, double min, double *values,
 			   bool *there, struct smalti_error *error)
 {
@@ -62,7 +63,8 @@ static int read_statistics(const cJSON *file, const char *key, int64_t channels,
 	return 0;
 }
 
-/* Stable Diffusion 3 and Flux have a shift; some variants of SDXL have statistics; none has both. */
+/* Reads a shift, as Stable Diffusion 3 and Flux have, or statistics, as some variants of SDXL have; none has
+ * both. */
 static int read_latent_scale(const cJSON *file, struct smalti_vae_config *config, struct smalti_error *error)
 {
 	bool has_mean, has_std;
@@ -89,7 +91,7 @@ static int read_latent_scale(const cJSON *file, struct smalti_vae_config *config
 	return 0;
 }
 
-/* One plain convolutional block per entry of block_out_channels. */
+/* Checks that each entry of block_out_channels has one plain convolutional block. */
 static int check_blocks(const cJSON *file, const char *key, const char *kind, int blocks,
 			struct smalti_error *error)
 {

@@ -18,7 +18,7 @@ static bool has_shape(const struct smalti_tensor_view *view)
 	return view->rank == 3 || view->rank == 4;
 }
 
-/* Names and shapes of the first tensors, for a message. */
+/* Writes names and shapes of the first tensors, for a message. */
 static void list(const struct smalti_safetensors *tensors, char text[512])
 {
 	enum { LISTED = 6 };
@@ -35,7 +35,7 @@ static void list(const struct smalti_safetensors *tensors, char text[512])
 		smalti_append(text, 512, " and ", "%" PRId64 " more", count - LISTED);
 }
 
-/* What smalti encode writes; NULL: none of its files. */
+/* Returns the "mean" of smalti encode; NULL: it did not write the file. */
 static const struct smalti_tensor_view *find_mean(const struct smalti_safetensors *tensors)
 {
 	const struct smalti_tensor_view *mean = smalti_safetensors_find(tensors, "mean");

@@ -2,7 +2,7 @@
 #include "checkpoint/npy.h"
 #include "base/file.h"
 
-/* The header is a dictionary as Python writes it; NumPy's own are below 200 bytes. */
+/* The header is a dictionary in Python's syntax; NumPy's own are below 200 bytes. */
 enum { MAGIC_BYTES = 6, MAX_HEADER = 1 << 16, ALIGNMENT = 64 };
 
 static const char magic[] = "\x93NUMPY";
@@ -22,7 +22,7 @@ struct cursor {
 	const char *at, *end;
 };
 
-/* What the dictionary says. */
+/* The dictionary's entries. */
 struct header {
 	const struct stored_type *type;
 	bool has_order, has_shape;
@@ -57,7 +57,7 @@ static bool accept(struct cursor *c, const char *word)
 	return true;
 }
 
-/* A string without escapes, in either quotes. */
+/* Reads a string without escapes, in single or double quotes. */
 static int read_string(struct cursor *c, char text[32], struct smalti_error *error)
 {
 	skip_blanks(c);
@@ -117,7 +117,7 @@ static int read_extent(struct cursor *c, int64_t *extent, struct smalti_error *e
 	return c->at > begin ? 0 : unexpected(c, "an extent", error);
 }
 
-/* (), (3,) or (3, 4) */
+/* Reads a shape: (), (3,) or (3, 4). */
 static int read_shape(struct cursor *c, struct header *header, struct smalti_error *error)
 {
 	struct smalti_tensor_view *view = header->view;
@@ -179,7 +179,7 @@ static int read_dictionary(struct cursor *c, struct header *header, struct smalt
 	return 0;
 }
 
-/* The header's text; *begin becomes where the array begins. */
+/* Finds the header's text; *begin becomes the array's offset. */
 static int find_header(const unsigned char *bytes, int64_t size, struct cursor *c, int64_t *begin,
 		       struct smalti_error *error)
 {
@@ -233,7 +233,7 @@ int smalti_npy_parse(const void *data, int64_t size, struct smalti_tensor_view *
 	return 0;
 }
 
-/* As Python writes a tuple: that of one extent ends with a comma. */
+/* Writes the extents as in Python's tuples: a comma follows a single one. */
 static void write_shape(int rank, const int64_t *shape, char text[SMALTI_MAX_RANK * 22 + 1])
 {
 	int length = 0;

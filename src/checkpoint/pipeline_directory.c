@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-/* OWNER/NAME */
+/* Recognises OWNER/NAME. */
 static bool is_hub_name(const char *text)
 {
 	int slashes = 0;
@@ -26,8 +26,7 @@ static bool is_directory(const char *path)
 	return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* The directory of the commit of refs/main in a folder of Hugging Face's cache, below it; "": there is none.
- */
+/* Finds the snapshot of the commit of refs/main in a folder of Hugging Face's cache; "": there is none. */
 static void find_snapshot(const char *folder, char snapshot[PATH_MAX])
 {
 	char path[PATH_MAX], commit[128];
@@ -40,7 +39,7 @@ static void find_snapshot(const char *folder, char snapshot[PATH_MAX])
 		snapshot[0] = '\0';
 }
 
-/* The same of OWNER/NAME, in the cache where Hugging Face's programs have it. */
+/* Finds the snapshot of OWNER/NAME in the cache of Hugging Face's programs. */
 static void find_cached(const char *name, char snapshot[PATH_MAX])
 {
 	static const struct {

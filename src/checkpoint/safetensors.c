@@ -2,7 +2,7 @@
 #include "checkpoint/safetensors.h"
 #include "checkpoint/pipeline_directory.h"
 
-/* Headers of real files are below 1 MiB; JSON takes some thirty times its text in memory. */
+/* Headers of real files are below 1 MiB; parsed JSON takes about thirty times the memory of its text. */
 enum { LENGTH_BYTES = 8, MAX_HEADER = 16 << 20 };
 
 struct range {
@@ -12,7 +12,7 @@ struct range {
 
 static const struct stored_dtype {
 	const char *name;
-	int64_t bytes; /* 0: less than a byte per element, the size is not checked */
+	int64_t bytes; /* 0: below a byte per element, the size is not checked */
 	enum smalti_dtype dtype;
 	bool usable;
 } stored_dtypes[] = {
@@ -52,7 +52,7 @@ static int read_dtype(const cJSON *item, const struct stored_dtype **dtype, stru
 	return 0;
 }
 
-/* Unlike other arrays of the project's JSON files, a shape may be empty: a scalar. */
+/* Reads a shape. It may be empty, for a scalar; other arrays of the project's JSON files may not. */
 static int read_shape(const cJSON *item, struct smalti_tensor_view *view, struct smalti_error *error)
 {
 	const cJSON *shape = cJSON_GetObjectItemCaseSensitive(item, "shape");
@@ -112,7 +112,7 @@ static int by_begin(const void *a, const void *b)
 	return (x->end > y->end) - (x->end < y->end);
 }
 
-/* Every byte behind the header belongs to exactly one tensor. */
+/* Checks that every byte behind the header belongs to exactly one tensor. */
 static int check_cover(struct range *ranges, int64_t count, int64_t size, struct smalti_error *error)
 {
 	qsort(ranges, (size_t)count, sizeof(*ranges), by_begin);
@@ -158,7 +158,7 @@ static int read_tensors(struct smalti_safetensors *file, const struct smalti_map
 	return 0;
 }
 
-/* The header as JSON; *data becomes what lies behind it. */
+/* Parses the header as JSON; *data becomes the bytes behind it. */
 static cJSON *read_header(const struct smalti_map *map, struct smalti_map *data, struct smalti_error *error)
 {
 	const unsigned char *bytes = map->data;

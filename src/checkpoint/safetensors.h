@@ -7,20 +7,20 @@
 
 enum { SMALTI_MAX_RANK = 8 };
 
-/* One tensor where it lies in the mapped file: row-major, little-endian, at any alignment. */
+/* One tensor in the mapped file: row-major, little-endian, at any alignment. */
 struct smalti_tensor_view {
 	const char *name;
 	enum smalti_dtype dtype;
 	int rank;
-	int64_t shape[SMALTI_MAX_RANK]; /* 0 and more */
+	int64_t shape[SMALTI_MAX_RANK]; /* 0 or more */
 	const void *data;
 	int64_t bytes;
-	bool usable;        /* false: of a dtype that `enum smalti_dtype` lacks; it can be listed, not read */
-	const char *stored; /* the dtype in the file's words: "F64" */
+	bool usable;        /* false: its dtype is not in `enum smalti_dtype`; it can be listed, not read */
+	const char *stored; /* the dtype's name in the file: "F64" */
 };
 
-/* A safetensors file (docs/reference.md 1.2), checked whole when it is opened: every view lies in the
- * file, the views cover it without overlap or hole, and no name is there twice. */
+/* A safetensors file (docs/reference.md 1.2), checked as a whole when it is opened: every view lies in the
+ * file, the views cover it without overlap or hole, and each name is there once. */
 struct smalti_safetensors {
 	struct smalti_map map;
 	cJSON *header;                      /* owns the names */
@@ -29,14 +29,14 @@ struct smalti_safetensors {
 };
 
 struct smalti_safetensors *smalti_safetensors_open(const char *path, struct smalti_error *error);
-/* The same on `size` bytes of memory that the caller keeps until after the close. */
+/* Parses `size` bytes of memory, which the caller keeps until after the close. */
 struct smalti_safetensors *smalti_safetensors_parse(const void *data, int64_t size,
 						    struct smalti_error *error);
 void smalti_safetensors_close(struct smalti_safetensors *file);
-/* Behind reading from it: as smalti_map_check(). */
+/* Checks, after reading, as smalti_map_check(). */
 int smalti_safetensors_check(const struct smalti_safetensors *file, struct smalti_error *error);
 
-/* NULL when there is none of that name. */
+/* Returns NULL when there is no tensor of that name. */
 const struct smalti_tensor_view *smalti_safetensors_find(const struct smalti_safetensors *file,
 							 const char *name);
 
@@ -44,13 +44,13 @@ const struct smalti_tensor_view *smalti_safetensors_find(const struct smalti_saf
 int smalti_safetensors_write(const char *path, const struct smalti_tensor_view *tensors, int count,
 			     struct smalti_error *error);
 
-/* Where elements `first` to `first + count` of tensor `index` lie, in its dtype, until the next call. NULL
- * with an error gives the file up. */
+/* Returns elements `first` to `first + count` of tensor `index` in its dtype, valid until the next call. NULL
+ * with an error ends the writing. */
 typedef const void *smalti_tensor_source(void *user, int index, int64_t first, int64_t count,
 					 struct smalti_error *error);
 enum { SMALTI_SOURCE_ELEMENTS = 1 << 18 }; /* the largest `count` */
 
-/* The same for tensors that nobody has whole: each comes from its `source` in pieces, from the first element
- * of the first tensor to the last of the last; `data` of the views is not looked at. */
+/* Writes tensors that are nowhere as a whole: `source` gives each in pieces, from the first element of the
+ * first tensor to the last of the last. The views' `data` is not used. NULL source: a hole of zeros. */
 int smalti_safetensors_stream(const char *path, const struct smalti_tensor_view *tensors, int count,
 			      smalti_tensor_source *source, void *user, struct smalti_error *error);

@@ -49,7 +49,7 @@ static char *header_text(const struct smalti_tensor_view *tensors, const int64_t
 	return text;
 }
 
-/* The header is padded with spaces, so that the data begins at a multiple of 8. */
+/* Writes the header, padded with spaces so that the data begins at a multiple of 8. */
 static void write_header(FILE *stream, const char *text)
 {
 	size_t length = strlen(text), padded = (length + 7) / 8 * 8;
@@ -73,7 +73,7 @@ static int write_tensor(FILE *stream, const char *path, const struct smalti_tens
 	return 0;
 }
 
-/* Nothing: a file with a hole, which is read as zeros and takes no place on the disk. */
+/* Extends the file by a hole, which reads as zeros and takes no space on the disk. */
 static int skip_tensors(FILE *stream, const char *path, const int64_t *bytes, int count,
 			struct smalti_error *error)
 {

@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-/* What the history has of each element. */
+/* The history of each element. */
 enum { LAST_M, LAST_X, LAST_NOISE };
 
-/* 0 without a look at the array, which may be absent or hold anything. */
+/* Returns 0 for a coefficient of 0: the array may be absent or hold anything. */
 static inline double term(double coefficient, const float *array, int64_t k)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */

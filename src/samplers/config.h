@@ -4,12 +4,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What scheduler_config.json says (docs/reference.md 4.1 and 4.4). An enum lists only what
- * docs/reference.md 4 gives formulas for; the parser refuses every other value. Not kept, because only one
- * value is accepted: trained_betas null, variance_type null, thresholding,
- * rescale_betas_zero_snr and the exponential, beta, lu_lambdas and flow sigmas false,
- * lambda_min_clipped -infinity, Euler's interpolation_type "linear" and timestep_type "discrete",
- * and the algorithm_type "data_prediction" of the SA-Solver. */
+/* The values of scheduler_config.json (docs/reference.md 4.1 and 4.4). An enum lists only values with
+ * formulas in docs/reference.md 4; the parser refuses every other one. Not kept, because only one value is
+ * accepted: trained_betas null, variance_type null, thresholding, rescale_betas_zero_snr and the exponential,
+ * beta, lu_lambdas and flow sigmas false, lambda_min_clipped -infinity, Euler's interpolation_type "linear"
+ * and timestep_type "discrete", and the algorithm_type "data_prediction" of the SA-Solver. */
 enum smalti_scheduler {
 	SMALTI_SCHEDULER_DPM_SOLVER, /* DPMSolverMultistepScheduler */
 	SMALTI_SCHEDULER_EULER,      /* EulerDiscreteScheduler */

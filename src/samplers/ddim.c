@@ -25,7 +25,7 @@ void smalti_fill_ddim(const struct smalti_schedule *schedule, struct smalti_samp
 {
 	const struct smalti_scheduler_config *config = schedule->config;
 	const struct smalti_train_sigmas *train = schedule->train;
-	/* With other spacings than leading this is not the next step's timestep. So it is there. */
+	/* With other spacings than leading, this misses the next step's timestep, as diffusers does. */
 	int64_t stride = train->count / schedule->steps;
 	for (int64_t i = 0; i < schedule->steps; i++) {
 		struct smalti_sampler_step *step = &sampler->step[i];
@@ -40,7 +40,7 @@ void smalti_fill_ddim(const struct smalti_schedule *schedule, struct smalti_samp
 	}
 }
 
-/* The result is the prediction itself. */
+/* Makes the result the prediction itself. */
 void smalti_fill_dmd(const struct smalti_schedule *schedule, struct smalti_sampler *sampler)
 {
 	int64_t now = (int64_t)schedule->timestep[0];

@@ -52,7 +52,7 @@ struct element {
 	double value, slope;
 };
 
-/* Kullback and Leibler's divergence of two Gaussians whose means are `apart`. */
+/* Returns the Kullback-Leibler divergence of two Gaussians whose means are `apart`. */
 static struct element divergence(double apart, double true_log_variance, double log_variance)
 {
 	const double ratio = exp(true_log_variance - log_variance);
@@ -61,7 +61,7 @@ static struct element divergence(double apart, double true_log_variance, double 
 				0.5 * (1 - ratio - distance)};
 }
 
-/* Approximation of the Gaussian distribution function by tanh. */
+/* Approximates the Gaussian distribution function by tanh. */
 static double cumulated(double z)
 {
 	return 0.5 * (1 + tanh(sqrt(M_2_PI) * (z + 0.044715 * z * z * z)));
@@ -73,7 +73,7 @@ static double density(double z)
 	return 0.5 * sqrt(M_2_PI) * (1 + 0.134145 * z * z) * (1 - tangent * tangent);
 }
 
-/* −ln of the probability of the bin of x₀, of 255 in [−1, 1], of which the outermost have no end. */
+/* Returns −ln of the probability of x₀'s bin, one of 255 in [−1, 1]; the outermost bins have no end. */
 static struct element bin(double x0, double mean, double log_variance)
 {
 	const double least = 1e-12, edge = 0.999, inverse = exp(-log_variance / 2);
@@ -86,8 +86,8 @@ static struct element bin(double x0, double mean, double log_variance)
 				probability >= least ? -change / probability : 0};
 }
 
-/* Of one value: the model says the noise and, from −1 to 1, where the logarithm of the variance is between
- * its bounds. The mean of the bound is that of the noise, which gets no gradient from it. */
+/* Returns the bound of one value. The model predicts the noise and, from −1 to 1, where the log variance is
+ * between its bounds. The bound's mean comes from the predicted noise, which gets no gradient from it. */
 static struct element bound(const struct smalti_noise_level *level, int64_t t, double x0, double noise,
 			    double said_noise, double said_variance)
 {

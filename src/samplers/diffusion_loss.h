@@ -3,27 +3,27 @@
 
 #include "base/base.h"
 
-/* The loss that a diffusion model with learned variance is trained with (docs/training.md), in double:
- * differences of the Gaussian's distribution function cancel in f32. */
+/* The training loss of a diffusion model with learned variance (docs/training.md), in double: differences of
+ * the Gaussian's distribution function cancel in f32. */
 
 enum { SMALTI_TRAINING_TIMESTEPS = 1000 };
 
-/* What belongs to a timestep. β is linear from 1e-4 to 0.02. */
+/* The values of a timestep. β is linear from 1e-4 to 0.02. */
 struct smalti_noise_level {
 	double beta, log_beta;
 	double alpha_bar; /* product of 1 − β up to here */
 	double variance,
-	    log_variance; /* of x at t − 1, given those at 0 and t; the logarithm at 0 is that at 1 */
-	double x0_factor, xt_factor; /* the mean of the same is x0_factor·x₀ + xt_factor·x_t */
+	    log_variance; /* of x at t − 1, given x at 0 and t; the logarithm at 0 is that at 1 */
+	double x0_factor, xt_factor; /* its mean is x0_factor·x₀ + xt_factor·x_t */
 };
 
-/* 0 <= t < SMALTI_TRAINING_TIMESTEPS */
+/* Takes 0 <= t < SMALTI_TRAINING_TIMESTEPS. */
 const struct smalti_noise_level *smalti_noise_level(int64_t t);
 
-/* min(SNR, γ) / SNR; 1 where γ is 0. */
+/* Returns min(SNR, γ) / SNR; 1 where γ is 0. */
 double smalti_min_snr(int64_t t, double gamma);
 
-/* x_t = √ᾱ·x₀ + √(1 − ᾱ)·ε in f32. */
+/* Computes x_t = √ᾱ·x₀ + √(1 − ᾱ)·ε in f32. */
 void smalti_add_noise(int64_t t, int64_t count, const float *x0, const float *noise, float *xt);
 
 struct smalti_diffusion_loss {
@@ -35,11 +35,11 @@ struct smalti_diffusion_loss {
 	double scale;         /* of the gradient */
 };
 
-/* Parts of the loss weight·mse + vb of a sample; vb in bits per value. */
+/* The parts of a sample's loss weight·mse + vb; vb in bits per value. */
 struct smalti_loss_parts {
 	double mse, vb;
 };
 
-/* gradient (NULL: not wanted) = scale · ∂(weight·mse + vb) / ∂output */
+/* Computes also gradient (NULL: not wanted) = scale · ∂(weight·mse + vb) / ∂output. */
 struct smalti_loss_parts smalti_diffusion_loss(const struct smalti_diffusion_loss *loss, const float *x0,
 					       const float *noise, const float *output, float *gradient);

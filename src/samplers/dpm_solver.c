@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* Second order is left out where the reference says so, and after a step of no length (which a
- * duplicate timestep makes): it tells nothing of the slope. */
+/* Tells whether step i is of second order. It is not where the reference says so, nor after a step of no
+ * length (from a duplicate timestep), which gives no slope. */
 static bool second_order(const struct smalti_schedule *schedule, int64_t i)
 {
 	const struct smalti_scheduler_config *config = schedule->config;

@@ -13,17 +13,17 @@ enum smalti_stream_purpose {
 	SMALTI_STREAM_RERANKING,  /* timestep, 0 */
 };
 
-/* The seed of a torch generator. */
+/* Returns the seed of a torch generator. */
 uint32_t smalti_stream_seed(uint64_t seed, enum smalti_stream_purpose purpose, uint64_t a, uint64_t b);
 
-/* What a sample's stream begins with; its noise comes next. */
+/* The first draws of a sample's stream; its noise comes next. */
 struct smalti_sample_draws {
 	int64_t timestep;
-	float drop, caption; /* in [0, 1): whether the caption is dropped, and which one it is */
+	float drop, caption; /* in [0, 1): decide whether the caption is dropped, and which caption it is */
 };
-enum { SMALTI_SAMPLE_DRAWS = 3 }; /* words of the stream that they take */
+enum { SMALTI_SAMPLE_DRAWS = 3 }; /* words of the stream that the draws take */
 
 struct smalti_sample_draws smalti_draw_sample(uint32_t seed);
 
-/* torch.randperm(count) of at most 2³² / 20 numbers. */
+/* Draws torch.randperm(count), of at most 2³² / 20 numbers. */
 void smalti_draw_order(uint32_t seed, int64_t count, int64_t *order);

@@ -48,9 +48,8 @@ void smalti_generator_seed(struct smalti_generator *generator, uint64_t seed)
 	smalti_mt19937_seed(&generator->mt, (uint32_t)seed);
 }
 
-/* The Cephes polynomials with fused multiply-adds, operation by operation as torch's vector code
- * has them: libm's own functions are closer to the truth, and so differ in the last bits. The
- * argument is in (0, 1]. */
+/* Returns the logarithm of x in (0, 1]. These are the Cephes polynomials with fused multiply-adds, operation
+ * by operation as in torch's vector code: libm's functions are more exact, so their last bits differ. */
 static float cephes_log(float x)
 {
 	static const float p[] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,
@@ -74,7 +73,7 @@ static float cephes_log(float x)
 	return fmaf(e, 0.693359375f, f + y);
 }
 
-/* For angles >= 0. */
+/* Does this for sine and cosine of an angle >= 0. */
 static void cephes_sincos(float angle, float *sine, float *cosine)
 {
 	int octant = ((int)(angle * 1.27323954473516f) + 1) & ~1;
@@ -95,8 +94,8 @@ static void cephes_sincos(float angle, float *sine, float *cosine)
 	*cosine = (octant - 2) & 4 ? cosine_size : -cosine_size;
 }
 
-/* Box-Muller on a block of 16 uniform values; the partners of a pair are 8 apart. Adding the mean
- * of 0 turns a -0 into +0. */
+/* Makes a block of 16 uniform values normal, by Box-Muller; the partners of a pair are 8 apart. Adding the
+ * mean of 0 turns a -0 into +0. */
 static void transform_f32(float *block)
 {
 	for (int j = 0; j < HALF; j++) {
@@ -113,7 +112,7 @@ static float rounded(enum smalti_dtype dtype, double value)
 	return smalti_round(dtype, (float)value);
 }
 
-/* The same with every intermediate rounded to the half type. */
+/* Makes a block normal, with every intermediate rounded to the half type. */
 static void transform_half(enum smalti_dtype dtype, float *block)
 {
 	for (int j = 0; j < HALF; j++) {
@@ -133,7 +132,7 @@ static void transform(enum smalti_dtype dtype, float *block)
 		transform_half(dtype, block);
 }
 
-/* [0, 1) from the low bits of one draw each, as many as the significand of `dtype` has. */
+/* Draws values in [0, 1) from the low bits of one word each, as many as the significand of `dtype` has. */
 static void draw_uniform(struct smalti_generator *generator, enum smalti_dtype dtype, int64_t count,
 			 float *out)
 {
@@ -187,7 +186,7 @@ void smalti_randn(struct smalti_generator *generator, enum smalti_dtype dtype, i
 	for (int64_t i = 0; i + BLOCK <= count; i += BLOCK)
 		transform(dtype, out + i);
 	if (count % BLOCK != 0) {
-		/* The last 16 are drawn anew, over values that are done already. */
+		/* The last 16 are drawn anew, over finished values. */
 		float *tail = out + (count - BLOCK);
 		draw_uniform(generator, dtype, BLOCK, tail);
 		transform(dtype, tail);

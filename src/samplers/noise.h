@@ -18,23 +18,23 @@ struct smalti_mt19937 {
 void smalti_mt19937_seed(struct smalti_mt19937 *mt, uint32_t seed);
 uint32_t smalti_mt19937_next(struct smalti_mt19937 *mt);
 
-/* Normal noise with the very bits of torch.randn on a CPU generator (docs/reference.md 8.1), so
- * that a seed gives the image it gives there. Plain data without pointers: it can live in a
- * task's buffer and be copied to fork a stream. */
+/* Normal noise with exactly the bits of torch.randn on a CPU generator (docs/reference.md 8.1), so that a
+ * seed gives torch's image. Plain data without pointers: it can be in a task's buffer, and a copy forks the
+ * stream. */
 struct smalti_generator {
 	struct smalti_mt19937 mt;
-	bool has_second; /* draws of fewer than 16 values make pairs: the one not yet given out */
+	bool has_second; /* `second` is not given out yet: draws of fewer than 16 values make pairs */
 	double second;
 };
 
-/* As torch.Generator("cpu").manual_seed(seed): only the low 32 bits matter. */
+/* Seeds as torch.Generator("cpu").manual_seed(seed): only the low 32 bits matter. */
 void smalti_generator_seed(struct smalti_generator *generator, uint64_t seed);
 
-/* One torch.rand of `count` elements of f32: in [0, 1). */
+/* Draws as one torch.rand of `count` elements of f32: in [0, 1). */
 void smalti_rand(struct smalti_generator *generator, int64_t count, float *out);
 
-/* One torch.randn of `count` >= 0 contiguous elements of `dtype`, widened to f32 (exactly). One call
- * stands for one torch call: the stream depends on how it is divided into calls when `count` is not
- * a multiple of 16. The noise of f16 and of bf16 is unrelated to the f32 noise of the same seed.
- * The same bits on every machine. */
+/* Draws as one torch.randn of `count` >= 0 contiguous elements of `dtype`, widened to f32 (exactly). One call
+ * is one torch call: where `count` is not a multiple of 16, the stream depends on its division into calls.
+ * The noise of f16 and of bf16 is unrelated to the f32 noise of the same seed. The bits are the same on every
+ * machine. */
 void smalti_randn(struct smalti_generator *generator, enum smalti_dtype dtype, int64_t count, float *out);

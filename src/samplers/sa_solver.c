@@ -5,13 +5,13 @@
 
 #include <math.h>
 
-/* How much of the noise is fresh. */
+/* Returns how much of the noise is fresh. */
 static double tau_at(double timestep)
 {
 	return timestep >= 200 && timestep <= 800 ? 1 : 0;
 }
 
-/* The integral of x^power · e^(q·x) over [from, to]; power 0 or 1. */
+/* Returns the integral of x^power · e^(q·x) over [from, to]; power 0 or 1. */
 static double exponential_integral(int power, double q, double from, double to)
 {
 	if (power == 0)
@@ -19,7 +19,8 @@ static double exponential_integral(int power, double q, double from, double to)
 	return (exp(q * to) * (q * to - 1) - exp(q * from) * (q * from - 1)) / (q * q);
 }
 
-/* From level s to level t with the predictions m at lambda `newer` and, for order 2, m' at `older`. */
+/* Returns the terms from level s to level t, with predictions m at lambda `newer` and, for order 2, m' at
+ * `older`. */
 static struct smalti_sampler_terms advance(struct smalti_point s, struct smalti_point t, double tau,
 					   int64_t order, double newer, double older)
 {

@@ -5,9 +5,9 @@
 #include "samplers/config.h"
 #include "samplers/step.h"
 
-/* A diffusion scheduler (docs/reference.md 4) as a table: whatever its name, a step is a linear
- * combination of a few arrays of the latents' size, so one element-wise kernel runs them all and
- * the schedulers differ only in how they fill the table, once, in double. */
+/* A diffusion scheduler (docs/reference.md 4) as a table. A step is a linear combination of a few arrays of
+ * the latents' size, so one element-wise kernel runs all schedulers. They differ only in how they fill the
+ * table, once, in double. */
 
 struct smalti_sampler {
 	double initial_sigma; /* the first latents are normal noise times this */
@@ -16,31 +16,32 @@ struct smalti_sampler {
 	struct smalti_sampler_step step[];
 };
 
-/* The table for `steps` steps of the scheduler in `config`, which must be as checkpoint/config.h reads it;
- * NULL with an error if it cannot do that many or if the betas are not usable. Deviations from diffusers: x0
- * is clamped only if the file says so (its default for DDIM, true, is wrong for latents); a single step where
- * there is no noise is refused; a duplicate timestep, NaN there, is a step of no length. Free with free(). */
+/* Makes the table for `steps` steps of the scheduler in `config`, which must be as checkpoint/config.h reads
+ * it. NULL with an error if it cannot do that many, or if the betas are not usable. Deviations from
+ * diffusers: x0 is clamped only if the file says so (diffusers' default for DDIM, true, is wrong for
+ * latents); a single step without noise is refused; a duplicate timestep, NaN in diffusers, is a step of no
+ * length. Free with free(). */
 struct smalti_sampler *smalti_sampler_new(const struct smalti_scheduler_config *config, int64_t steps,
 					  struct smalti_error *error);
 
-/* One step on `count` elements, any contiguous part of the latents, in place. `output` is the
- * model's, `noise` (NULL unless draws_noise) the same part of this step's draw, `history` (NULL if
- * there is none) [count][history], initially anything, only ever touched by this function. Arithmetic
- * in double, rounded to f32 once per element and array: the result does not depend on the cut. */
+/* Runs one step in place on `count` elements, any contiguous part of the latents. `output` is the model's,
+ * `noise` (NULL unless draws_noise) the same part of this step's draw. `history` (NULL if there is none) is
+ * [count][history], initially anything, and only this function uses it. Arithmetic is in double, rounded to
+ * f32 once per element and array: the result does not depend on the cut. */
 void smalti_sampler_apply(const struct smalti_sampler_step *step, int64_t count, const float *output,
 			  const float *noise, float *x, float *history);
 
-/* What a user may call a scheduler, for example "dpm++ karras". Its configuration for a model: read
- * the model's file with smalti_scheduler_config_read_as(scheduler), then set karras_sigmas if `karras`. */
+/* A user's name for a scheduler, for example "dpm++ karras". For a model's configuration, read its file with
+ * smalti_scheduler_config_read_as(scheduler), then set karras_sigmas if `karras`. */
 struct smalti_sampler_name {
 	const char *name;
 	enum smalti_scheduler scheduler;
 	bool karras;
 };
 
-/* The names for help texts, in order; NULL past the last. */
+/* Returns the names for help texts, in order; NULL past the last. */
 const struct smalti_sampler_name *smalti_sampler_name_at(int index);
-/* NULL with an error that lists the names. */
+/* Returns NULL with an error that lists the names. */
 const struct smalti_sampler_name *smalti_sampler_name_find(const char *name, struct smalti_error *error);
-/* What a configuration is called, NULL when nothing. */
+/* Returns the name of a configuration; NULL: it has none. */
 const char *smalti_sampler_name_of(const struct smalti_scheduler_config *config);

@@ -12,8 +12,8 @@
  * An array whose coefficient is 0 is not read. Plain data: it can be a task's argument, and
  * device kernels include this, too. */
 struct smalti_sampler_step {
-	double timestep;    /* what the model is told; fractional for Euler */
-	double input_scale; /* the model sees x times this */
+	double timestep;    /* the model's input; fractional for Euler */
+	double input_scale; /* the model's input is x times this */
 	struct {
 		double x, output;
 	} x0;

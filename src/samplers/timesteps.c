@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the steps lie among the training timesteps, to the last bit as numpy computes it (reference
- * semantics 4.2 and 4.4). */
+/* Places the steps among the training timesteps, to the last bit as numpy computes it (docs/reference.md 4.2
+ * and 4.4). */
 #include "samplers/schedule.h"
 
 #include <math.h>
 
-/* numpy.linspace(0, to, count)[index] */
+/* Returns numpy.linspace(0, to, count)[index]. */
 static double linspace(double to, int64_t count, int64_t index)
 {
 	if (count > 1 && index == count - 1)
@@ -45,8 +45,8 @@ static int spread_leading(struct smalti_schedule *schedule, int64_t points, stru
 	return 0;
 }
 
-/* numpy.arange(train, 0, -train / steps), rounded, less 1; arange multiplies the rounded distance
- * of its first two values. */
+/* Computes numpy.arange(train, 0, -train / steps), rounded, less 1; arange multiplies the rounded distance of
+ * its first two values. */
 static void spread_trailing(struct smalti_schedule *schedule)
 {
 	double first = (double)schedule->train->count;
@@ -55,8 +55,8 @@ static void spread_trailing(struct smalti_schedule *schedule)
 		schedule->timestep[i] = rint(first + (double)i * distance) - 1;
 }
 
-/* Linspace and leading spacing spread `points` timesteps from the top down to 0, of which the first
- * `steps` count: one more than steps for solvers that treat 0 apart. Linspace gives fractions. */
+/* Spreads the timesteps. Linspace and leading spacing make `points` of them from the top down to 0, and use
+ * the first `steps`: solvers that treat 0 apart have one point more. Linspace gives fractions. */
 static int spread(struct smalti_schedule *schedule, int64_t points, struct smalti_error *error)
 {
 	if (schedule->config->spacing == SMALTI_SPACING_LINSPACE)
@@ -67,7 +67,7 @@ static int spread(struct smalti_schedule *schedule, int64_t points, struct smalt
 	return 0;
 }
 
-/* Sigmas spaced as by Karras et al. (2022), with the fractional timesteps of those sigmas. */
+/* Spaces sigmas as Karras et al. (2022), with the fractional timesteps of those sigmas. */
 static void place_karras(struct smalti_schedule *schedule, double first, double last)
 {
 	const double rho = 7;
@@ -142,7 +142,7 @@ int smalti_place_ddim(struct smalti_schedule *schedule, struct smalti_error *err
 	return 0;
 }
 
-/* A selection from the `original` timesteps of the distillation. */
+/* Selects from the `original` timesteps of the distillation. */
 int smalti_place_lcm(struct smalti_schedule *schedule, struct smalti_error *error)
 {
 	int64_t original = schedule->config->original_inference_steps, train = schedule->train->count;
@@ -159,7 +159,7 @@ int smalti_place_lcm(struct smalti_schedule *schedule, struct smalti_error *erro
 	return 0;
 }
 
-/* The timestep that one-step models are distilled for. */
+/* Takes the timestep that one-step models are distilled for. */
 int smalti_place_dmd(struct smalti_schedule *schedule, struct smalti_error *error)
 {
 	const int64_t timestep = 400;

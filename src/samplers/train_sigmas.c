@@ -4,7 +4,7 @@
 #include <float.h>
 #include <math.h>
 
-/* torch.linspace in f32: filled from both ends with fused multiply-adds. */
+/* Computes torch.linspace in f32: it is filled from both ends with fused multiply-adds. */
 static float torch_linspace(float from, float to, int64_t count, int64_t index)
 {
 	float step = (to - from) / (float)(count - 1);
@@ -22,8 +22,8 @@ static float beta_at(const struct smalti_scheduler_config *config, int64_t index
 	return root * root;
 }
 
-/* The running product is kept in double and rounded per entry, as in torch.cumprod. False if the
- * noise does not rise from more than nothing to a finite level. */
+/* Keeps the running product in double, rounded per entry, as torch.cumprod. Returns false unless the noise
+ * rises from above 0 to a finite level. */
 static bool fill(struct smalti_train_sigmas *train, const struct smalti_scheduler_config *config)
 {
 	double product = 1;

@@ -5,9 +5,9 @@
 
 enum { ROUNDS = 200 };
 
-/* Σ of the least of weight · cost. With weights that sum to 1 over all workers that is the dual of sharing
- * tasks among workers as one likes: at most what the best schedule takes. Adds each kind's part of the work
- * to loads. */
+/* Returns Σ of the least weight · cost; adds each kind's part of the work to loads. With weights that sum to
+ * 1 over all workers this is the dual of sharing tasks among workers in any fractions: at most the best
+ * schedule's time. */
 static double dual(const double *costs, int64_t tasks, int kinds, const double *weights, double *loads)
 {
 	double sum = 0;
@@ -23,7 +23,7 @@ static double dual(const double *costs, int64_t tasks, int kinds, const double *
 	return sum;
 }
 
-/* So that they sum to 1 over all workers. */
+/* Scales the weights to a sum of 1 over all workers. */
 static void scale(double *weights, int kinds, const int64_t *counts)
 {
 	double sum = 0;
@@ -42,7 +42,7 @@ double smalti_area_bound(const double *costs, int64_t tasks, int kinds, const in
 		double loads[SMALTI_AREA_KINDS] = {0};
 		scale(weights, kinds, counts);
 		best = fmax(best, dual(costs, tasks, kinds, weights, loads));
-		/* a kind that has more than its share becomes dearer */
+		/* the weight of a kind with more than its share rises */
 		double mean = 0;
 		for (int kind = 0; kind < kinds; kind++)
 			mean += loads[kind] / (double)counts[kind] / kinds;

@@ -5,6 +5,6 @@
 
 enum { SMALTI_AREA_KINDS = 130 };
 
-/* Less time than any schedule of the tasks takes: costs [tasks, kinds] are what each takes on a worker of
+/* Returns a lower bound on the time of any schedule: costs [tasks, kinds] are a task's times on a worker of
  * each kind (INFINITY: it cannot run there), of which there are counts[kind]; SMALTI_AREA_KINDS at most. */
 double smalti_area_bound(const double *costs, int64_t tasks, int kinds, const int64_t *counts);

@@ -8,15 +8,15 @@
 
 enum { CPU, DEVICE, KINDS };
 
-/* Tasks of one class together. */
+/* Sums over the tasks of a class. */
 struct sum {
 	double flops, bytes, seconds, count;
 };
 
-/* What is known of the workers of a kind. */
+/* The workers of a kind. */
 struct kind {
 	char name[SMALTI_MACHINE_NAME];
-	int workers;   /* of them at most in a trace */
+	int workers;   /* the most in one trace */
 	double memory; /* bytes: of all CPUs, of a device */
 	double launch; /* seconds of the shortest task */
 	struct sum operations[SMALTI_WORKS];
@@ -26,12 +26,13 @@ struct kind {
 struct calibration {
 	enum smalti_work (*work_of)(const char *op);
 	struct kind kind[KINDS];
-	/* The slowest between main memory and a device, and between devices; 0: none. */
+	/* The slowest link between main memory and a device, and between devices; 0: none. */
 	struct smalti_machine_link host, peer;
 };
 
-/* Tasks of several operations tell of no class; nor do those of which nobody knows whether arithmetic or
- * memory limits them, and what computes nothing reads files or packs weights. */
+/* Returns the sum of a task; NULL: none. Tasks without flops read files or pack weights. Tasks of several
+ * operations, or of no class, count only with no more flops than bytes: else arithmetic may limit them, too.
+ */
 static struct sum *sum_of(const struct calibration *calibration, struct kind *kind,
 			  const struct smalti_traced_task *task)
 {
@@ -59,7 +60,7 @@ static int on_task(void *user, const struct smalti_traced_machine *machine,
 	return 0;
 }
 
-/* "CUDA 0.0 (A100 39.2 GiB)" is an A100; in letters that a machine's file may have. */
+/* Finds a device's name, "A100" in "CUDA 0.0 (A100 39.2 GiB)", in letters that a machine's file may have. */
 static void name_kind(const char *worker, char name[SMALTI_MACHINE_NAME])
 {
 	const char *open = strchr(worker, '(');
@@ -127,7 +128,7 @@ static int on_machine(void *user, const struct smalti_traced_machine *machine, s
 	return count_workers(calibration, machine, error);
 }
 
-/* So much work a second of tasks that took longer than a task does at least; 0: there were none. */
+/* Returns the work a second of tasks, without the time of the shortest task for each; 0: there were none. */
 static double rate_of(const struct kind *kind, const struct sum *sum, double work)
 {
 	const double seconds = sum->seconds - sum->count * kind->launch;
@@ -139,7 +140,7 @@ static double flops_of(const struct kind *kind, enum smalti_work work)
 	return rate_of(kind, &kind->operations[work], kind->operations[work].flops);
 }
 
-/* Bytes a second of memory: what computes has moved its operands, too, so that no class is slowed by them. */
+/* Returns the bytes a second of memory, at least those of each class, so that its operands slow no class. */
 static double bandwidth_of(const struct kind *kind)
 {
 	double bandwidth = rate_of(kind, &kind->moving, kind->moving.bytes);
@@ -164,7 +165,7 @@ static int check_kind(const struct kind *kind, const char *name, struct smalti_e
 	return 0;
 }
 
-/* Every machine has CPUs. */
+/* Checks the kinds; every machine has CPUs. */
 static int check(const struct calibration *calibration, struct smalti_error *error)
 {
 	const struct kind *device = &calibration->kind[DEVICE];
@@ -177,7 +178,7 @@ static int check(const struct calibration *calibration, struct smalti_error *err
 	return 0;
 }
 
-/* Numbers with six digits, which no run repeats. */
+/* Adds a number with six digits, which no run repeats. */
 static bool add_number(cJSON *object, const char *key, double value)
 {
 	char text[32];
@@ -185,7 +186,7 @@ static bool add_number(cJSON *object, const char *key, double value)
 	return cJSON_AddNumberToObject(object, key, strtod(text, NULL));
 }
 
-/* What did not run is as fast as products are. */
+/* Fills in a kind; what did not run gets the rate of products. */
 static bool fill_kind(cJSON *object, const struct kind *kind, int precision)
 {
 	bool good = cJSON_AddStringToObject(object, "name", kind->name) &&

@@ -5,8 +5,8 @@
 #include "base/work.h"
 
 /* Writes to `output` the description of the machine that made these traces (docs/simulate.md): its workers,
- * memories and links, and what its operations reached in them. `files` have commas between; `precision` is
- * that of their models; `work_of` tells the work of an operation. SMALTI_EIO, SMALTI_EFORMAT,
- * SMALTI_EUNSUPPORTED: devices that are not alike. */
+ * memories and links, and the rates of its operations. `files` are separated by commas; `precision` is that
+ * of their models; `work_of` returns the work of an operation. SMALTI_EIO, SMALTI_EFORMAT,
+ * SMALTI_EUNSUPPORTED: devices of several kinds. */
 int smalti_calibrate(const char *files, enum smalti_work (*work_of)(const char *op), int precision,
 		     const char *output, struct smalti_error *error);

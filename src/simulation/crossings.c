@@ -6,17 +6,17 @@
 
 enum { MEMORIES = SMALTI_MACHINE_GPUS + 1, ROUNDS = 100 };
 
-/* Who made what is in a tile: nobody yet, a task that may run anywhere, or one of memory m: MEMORY + m. */
+/* The maker of a tile's value: nobody yet, a task that may run anywhere, or one of memory m: MEMORY + m. */
 enum { NOBODY, SOMEBODY, MEMORY };
 
 struct value {
 	int maker;
-	struct smalti_bits readers; /* memories of tasks that run there alone */
+	struct smalti_bits readers; /* memories of tasks that run only there */
 	double bytes;
-	double seconds; /* that CPUs take for its part of the tasks that read it and may run anywhere */
+	double seconds; /* of CPUs, for its share of the tasks that read it and may run anywhere */
 };
 
-/* A value of main memory that crosses unless CPUs work so long. */
+/* A value of main memory that crosses unless CPUs work for `seconds`. */
 struct candidate {
 	double bytes, seconds;
 };
@@ -51,7 +51,7 @@ void smalti_crossings_free(struct smalti_crossings *crossings)
 	free(crossings);
 }
 
-/* Whether GPUs of a node have links that do not go through the host. */
+/* Tells whether GPUs of a node have links that do not go through the host. */
 static bool has_own_links(const struct smalti_simulated_machine *machine)
 {
 	return machine->blocking || machine->nvlink.bandwidth > 0 || machine->nvswitch.bandwidth > 0;
@@ -65,7 +65,7 @@ static bool is_read_elsewhere(const struct value *value)
 	return smalti_bits_any(&readers);
 }
 
-/* Between nodes; what main memory has, too, every node can have from there. */
+/* Counts a value between nodes. Each node can receive from main memory what is there, too. */
 static void cross_network(struct smalti_crossings *c, const struct value *value)
 {
 	const int maker = value->maker - MEMORY;
@@ -84,7 +84,7 @@ static void cross_network(struct smalti_crossings *c, const struct value *value)
 	c->sends[home] += leaves ? value->bytes : 0;
 }
 
-/* Nobody reads the value from here on, who has not been counted. */
+/* Counts a value that no later task reads. -1 without memory. */
 static int retire(struct smalti_crossings *c, const struct value *value)
 {
 	if (value->maker < MEMORY)
@@ -123,7 +123,7 @@ static struct value *value_of(struct smalti_crossings *c, const struct smalti_cr
 	return value;
 }
 
-/* Of a task that may run anywhere each value of main memory that it reads has its share by bytes. */
+/* Returns the bytes of main memory's values that a task reads: the values share its time by bytes. */
 static double bytes_at_home(struct smalti_crossings *c, const struct smalti_crossing *uses, int count)
 {
 	double bytes = 0;
@@ -181,7 +181,7 @@ double smalti_crossings_delay(const struct smalti_crossings *c, const struct sma
 			  seconds_over(smalti_machine_between(c->machine, from - 1, memory - 1), use->bytes));
 }
 
-/* Those first that are the cheapest to keep at home. */
+/* Sorts first what is the cheapest to keep at home. */
 static int by_worth(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
@@ -189,7 +189,7 @@ static int by_worth(const void *a, const void *b)
 	return (first < second) - (first > second);
 }
 
-/* Bytes of candidates that cross at least, if all CPUs work for so long. */
+/* Returns the candidates' bytes that cross at least, if CPUs work `seconds` in sum. */
 static double crossing(const struct smalti_crossings *c, double seconds)
 {
 	double bytes = 0;
@@ -202,7 +202,7 @@ static double crossing(const struct smalti_crossings *c, double seconds)
 	return bytes;
 }
 
-/* The least time in which these bytes and those of the candidates cross. */
+/* Returns the least time in which these bytes and those of the candidates cross. */
 static double leave_home(const struct smalti_crossings *c, double bytes, double rate, int64_t cpus)
 {
 	double least = 0, most = (bytes + crossing(c, 0)) / rate;
@@ -216,7 +216,7 @@ static double leave_home(const struct smalti_crossings *c, double bytes, double 
 	return least;
 }
 
-/* What GPU `memory` can receive, and send, a second. */
+/* Returns the bytes a second that a GPU can receive, and send. */
 static double rate_of(const struct smalti_simulated_machine *m, int64_t peers)
 {
 	return m->pcie.bandwidth + m->nvswitch.bandwidth + m->nvlink.bandwidth * (double)peers;
@@ -238,7 +238,7 @@ double smalti_crossings_bound(struct smalti_crossings *c, int64_t cpus, int64_t 
 	for (int64_t tile = 0; tile < c->value_room; tile++)
 		if (retire(c, &c->values[tile]) == 0)
 			c->values[tile].maker = NOBODY;
-	if (c->candidate_count > 0) /* or there is no list */
+	if (c->candidate_count > 0) /* else there is no list */
 		qsort(c->candidates, (size_t)c->candidate_count, sizeof(*c->candidates), by_worth);
 	const double main_rate = fmin((double)gpus * m->pcie.bandwidth, (double)m->nodes * m->host),
 		     rate = rate_of(m, smalti_min(gpus, smalti_machine_gpus(m) / m->nodes) - 1);

@@ -3,12 +3,12 @@
 
 #include "simulation/machine.h"
 
-/* What has to cross the links of a machine whatever the schedule, and how long that takes at least. Memory 0
- * is main memory, g + 1 that of GPU g.
+/* The bytes that cross the links of a machine in any schedule, and the least time for that. Memory 0 is main
+ * memory, g + 1 that of GPU g.
  *
- * Of a tile's value one knows where it was made and where it is read if its tasks may run in one memory only:
- * it comes into each memory where it is read, and leaves the one where it was made, at least once. Values of
- * main memory that are read by tasks that may run anywhere cross unless CPUs run all of these tasks. */
+ * A tile's value enters each memory where it is read, and leaves the one where it was made, at least once.
+ * These memories are known if its tasks may run in one memory only. Values of main memory with readers that
+ * may run anywhere cross unless CPUs run all of these readers. */
 struct smalti_crossings;
 
 enum { SMALTI_CROSSES_ANYWHERE = -1 };
@@ -20,19 +20,19 @@ struct smalti_crossing {
 	bool reads, writes, at_home;
 };
 
-/* The machine outlives it. */
+/* The machine must outlive it. */
 struct smalti_crossings *smalti_crossings_new(const struct smalti_simulated_machine *machine,
 					      struct smalti_error *error);
 void smalti_crossings_free(struct smalti_crossings *crossings);
 
-/* A task, in the order of insertion: it runs in one memory, or anywhere, in so many seconds on a CPU. `wait`
- * is what a GPU is kept by what it receives (smalti_machine_wait()). -1 without memory. */
+/* Adds a task, in the order of insertion: it runs in one memory, or anywhere, for `seconds` on a CPU. `wait`
+ * is how long it keeps a GPU waiting for what it receives (smalti_machine_wait()). -1 without memory. */
 int smalti_crossings_add(struct smalti_crossings *crossings, const struct smalti_crossing *uses, int count,
 			 int memory, double seconds, double wait);
 
-/* What lies at least between the tile's being written and a task's beginning there, in seconds. */
+/* Returns the least seconds from when the tile is written until a task can begin in that memory. */
 double smalti_crossings_delay(const struct smalti_crossings *crossings, const struct smalti_crossing *use,
 			      int memory);
 
-/* No schedule takes less, on so many of the CPUs and the GPUs. Behind the last task. */
+/* Returns a lower bound on any schedule's time, on so many CPUs and GPUs, after the last task. */
 double smalti_crossings_bound(struct smalti_crossings *crossings, int64_t cpus, int64_t gpus);

@@ -9,7 +9,7 @@
 
 static const double giga = 1e9, gibi = 1 << 30, tera = 1e12, micro = 1e-6;
 
-/* The file's units. */
+/* A kind in the file's units. */
 struct kind_fields {
 	char *name;
 	int64_t count;
@@ -44,7 +44,7 @@ static const cJSON *object_in(const cJSON *object, const char *key, struct smalt
 	return NULL;
 }
 
-/* TFLOP/s by kind of work and precision. */
+/* Reads TFLOP/s by kind of work and precision. */
 static int read_rates(const cJSON *object, struct smalti_machine_kind *kind, struct smalti_error *error)
 {
 	const cJSON *tflops = object_in(object, "tflops", error);
@@ -75,7 +75,7 @@ static int read_kind(const cJSON *object, const char *name, struct smalti_machin
 						     .bandwidth = fields.bandwidth * giga,
 						     .half = fields.half * giga};
 		snprintf(kind->name, sizeof(kind->name), "%s", fields.name ? fields.name : name);
-		/* it goes into files of StarPU's */
+		/* StarPU's files have the name */
 		if (kind->name[strspn(kind->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 						  "0123456789 -_./")])
 			status =
@@ -105,7 +105,7 @@ static int read_gpus(const cJSON *file, struct smalti_simulated_machine *machine
 	return 0;
 }
 
-/* NAME_gbs and NAME_us. */
+/* Reads NAME_gbs and NAME_us. */
 static int read_link(const cJSON *links, const char *name, enum smalti_json_need need,
 		     struct smalti_machine_link *link, struct smalti_error *error)
 {
@@ -192,7 +192,7 @@ struct smalti_machine_link smalti_machine_between(const struct smalti_simulated_
 	return (struct smalti_machine_link){fmin(pcie->bandwidth, machine->host), 2 * pcie->latency};
 }
 
-/* When all GPUs exchange at the same time. */
+/* Returns the link while all GPUs exchange. */
 static struct smalti_machine_link exchange_of(const struct smalti_simulated_machine *machine)
 {
 	const int64_t sharers = smalti_machine_gpus(machine) / machine->nodes;

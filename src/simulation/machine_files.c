@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The four files that StarPU's simulation has a machine from: the links' bandwidths and latencies as the
- * scheduling policies believe them, and SimGrid's platform, which decides what a transfer takes. */
+/* Writes a machine's four files for StarPU's simulation: the links' bandwidths and latencies, which
+ * scheduling policies believe, SimGrid's platform, which decides the time of a transfer, and a configuration.
+ */
 #include "base/file.h"
 #include "simulation/machine.h"
 
 static const double at_once = 1e15; /* bytes a second */
 
-/* From memory to memory, 0 being main memory and g + 1 that of GPU g. */
+/* Returns the link between two memories; 0 is main memory, g + 1 that of GPU g. */
 static struct smalti_machine_link link_of(const struct smalti_simulated_machine *m, int64_t from, int64_t to)
 {
 	if (from == 0 || to == 0)
@@ -14,7 +15,7 @@ static struct smalti_machine_link link_of(const struct smalti_simulated_machine 
 	return m->blocking ? m->exchange : smalti_machine_between(m, from - 1, to - 1);
 }
 
-/* StarPU leaves out the last row and the last column of what it reads. */
+/* Writes a matrix of the links. StarPU skips the last row and the last column. */
 static void write_matrix(FILE *file, const struct smalti_simulated_machine *m, bool latencies)
 {
 	const int64_t memories = smalti_machine_gpus(m) + 1;
@@ -44,7 +45,7 @@ static void write_latencies(FILE *file, const struct smalti_simulated_machine *m
 	write_matrix(file, m, true);
 }
 
-/* It has to be there. */
+/* Writes a file that must exist. */
 static void write_config(FILE *file, const struct smalti_simulated_machine *m)
 {
 	fprintf(file, "# %s\n", m->name);
@@ -74,7 +75,7 @@ static void write_link(FILE *file, const char *kind, int64_t from, int64_t to, d
 		(long long)from, (long long)to, bandwidth, latency);
 }
 
-/* From and to each GPU, 0 being the other end; of each pair; of each node. */
+/* Writes the links from and to each GPU (0: the other end), of each pair, of each node. */
 static void write_links(FILE *file, const struct smalti_simulated_machine *m)
 {
 	const int64_t gpus = smalti_machine_gpus(m);
@@ -105,11 +106,11 @@ static void pass(FILE *file, const char *kind, int64_t from, int64_t to)
 	fprintf(file, "<link_ctn id=\"%s%lld-%lld\"/>", kind, (long long)from, (long long)to);
 }
 
-/* Between GPUs, from 1 on. */
+/* Writes a route between GPUs, from 1 on. */
 static void pass_between(FILE *file, const struct smalti_simulated_machine *m, int64_t from, int64_t to)
 {
 	const int64_t node = smalti_machine_node(m, from - 1), other = smalti_machine_node(m, to - 1);
-	if (m->blocking) { /* the receiver's task takes it */
+	if (m->blocking) { /* the receiver's task has this time */
 		pass(file, "free", 0, 0);
 	} else if (node == other && m->nvlink.bandwidth > 0) {
 		pass(file, "nvlink", from, to);

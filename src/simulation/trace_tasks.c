@@ -17,7 +17,8 @@ static void read_worker(const struct smalti_trace_event *event, struct smalti_tr
 	machine->workers = (int)fmax(machine->workers, event->worker + 1);
 }
 
-/* A worker's tasks are in their order. What its first one waited for is not the worker's doing. */
+/* Returns how late a worker began a ready task; its first one, which may have waited for others, is not late.
+ * Its tasks come in order. */
 static double late_by(const struct smalti_traced_machine *machine, int worker, double start, double ready)
 {
 	const double ended = machine->ended[worker];

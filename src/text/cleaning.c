@@ -9,8 +9,8 @@ static transformation unquote, strip, spread_dashes, unescape;
 #define S      SMALTI_SPACE
 #define HOST   "[a-zA-Z0-9.-]"
 #define DOMAIN HOST "+[.](?:com|co|ru|net|org|edu|gov|it)[\\w/-]*\\b/?(?!@)"
-/* Where a run of characters has no match at its start, it has none later either: skipping the run keeps the
- * time from growing with its square. */
+/* A run of characters without a match at its start has none later: skipping the run keeps the time from
+ * growing with its square. */
 #define SKIP(run) "|" run "+(*SKIP)(*FAIL)"
 #define URL(name) "\\b(?:" name ":(?:/{1,3}|[a-zA-Z0-9%])|" DOMAIN SKIP("(?:(?!" name ":)" HOST ")") ")"
 #define FILES     "(?:png|jpg|jpeg|bmp|webp|eps|pdf|apk|mp4)"
@@ -26,8 +26,8 @@ static transformation unquote, strip, spread_dashes, unescape;
 #define REPLACE(step, expression, by) .number = (step), .pattern = (expression), .replacement = (by)
 #define CALL(step, name)              .number = (step), .function = (name)
 
-/* Either a function, or a pattern and what replaces its matches, or the text of HTML. The numbers are those
- * of docs/reference.md 2.3. */
+/* A step is a function, or a pattern and its replacement, or the text of HTML. The numbers are those of
+ * docs/reference.md 2.3. */
 static const struct {
 	int number;
 	const char *pattern, *replacement;
@@ -97,10 +97,10 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Python's unquote_plus(). */
+/* Decodes as Python's unquote_plus(). */
 static int unquote(struct smalti_string *string, struct smalti_error *error)
 {
-	struct smalti_string any = *string; /* a byte may be of no character */
+	struct smalti_string any = *string; /* its bytes may be no UTF-8 */
 	size_t length = 0;
 	for (size_t at = 0; at < any.length; at++) {
 		const char *here = any.bytes + at;
@@ -125,7 +125,7 @@ static int strip(struct smalti_string *string, struct smalti_error *error)
 	return 0;
 }
 
-/* this-is-my-cute-cat: more than three of - and _ make them spaces. */
+/* Makes more than three of - and _ spaces: this-is-my-cute-cat. */
 static int spread_dashes(struct smalti_string *string, struct smalti_error *error)
 {
 	(void)error;

@@ -68,7 +68,7 @@ static size_t span(const char *text, size_t length, const char *set)
 
 #define DIGITS "0123456789"
 
-/* The bytes of `#123`, `#x1f`, `name` at the text; 0: none. */
+/* Returns the bytes of `#123`, `#x1f`, `name` at the text; 0: none. */
 static size_t reference_length(const char *text, size_t length)
 {
 	if (length == 0 || text[0] != '#')
@@ -79,8 +79,7 @@ static size_t reference_length(const char *text, size_t length)
 	return digits ? prefix + digits : 0;
 }
 
-/* As the HTML 5 standard wants numbers decoded: some are Windows-1252, controls and non-characters
- * are nothing. */
+/* Writes a number as HTML 5 decodes it: some are Windows-1252, controls and non-characters are dropped. */
 static void put_number(FILE *to, uint32_t number)
 {
 	bool control = number < 0x20 && !(number >= 9 && number <= 13 && number != 11);
@@ -90,7 +89,7 @@ static void put_number(FILE *to, uint32_t number)
 		smalti_put_character(to, smalti_windows_1252(number));
 }
 
-/* The longest beginning of the name that is known without a semicolon. */
+/* Finds the longest beginning of the name that is known without a semicolon. */
 static const struct entity *find_bare(const char *name, size_t *length)
 {
 	for (; *length > 1; --*length) {
@@ -101,7 +100,7 @@ static const struct entity *find_bare(const char *name, size_t *length)
 	return NULL;
 }
 
-/* Decodes what follows an ampersand and returns how much of it; 0: it is no reference. */
+/* Decodes what follows an ampersand; returns the bytes that it used, 0: it is no reference. */
 static size_t put_reference(const char *text, size_t length, bool strict, FILE *to)
 {
 	size_t n = reference_length(text, length);

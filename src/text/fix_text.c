@@ -22,7 +22,7 @@ static bool is_control(uint32_t c)
 	       c == 0xfeff || (c >= 0xfff9 && c < 0xfffd);
 }
 
-/* Full and half width forms to the ordinary ones. */
+/* Writes full and half width forms as ordinary ones. */
 static void put_ordinary_width(uint32_t character, FILE *to)
 {
 	ucs4_t ordinary[8];
@@ -54,7 +54,7 @@ static void put_fixed(uint32_t character, FILE *to)
 		smalti_put_character(to, character);
 }
 
-/* The bytes of a terminal's escape sequence (ESC [ 1 ; 31 m), 0 if there is none. */
+/* Returns the bytes of a terminal's escape sequence (ESC [ 1 ; 31 m), 0 if there is none. */
 static size_t escape_length(const char *text, size_t length)
 {
 	if (length < 3 || text[0] != '\033' || text[1] != '[')
@@ -84,7 +84,7 @@ static int fix_characters(struct smalti_string *string, struct smalti_error *err
 	return smalti_rewritten(&fixed, string, 0, error);
 }
 
-/* One round; *changed: another one may find more. */
+/* Runs one round; *changed: another round may find more. */
 static int fix_once(struct smalti_string *string, bool unescape, bool *changed, struct smalti_error *error)
 {
 	struct smalti_string before;
@@ -101,7 +101,7 @@ static int fix_once(struct smalti_string *string, bool unescape, bool *changed, 
 
 int smalti_fix_text(struct smalti_string *string, struct smalti_error *error)
 {
-	/* Text with tags is taken to be HTML on purpose. */
+	/* Text with tags is taken as HTML, whose references stay. */
 	bool unescape = !memchr(string->bytes, '<', string->length);
 	bool changed = true;
 	while (changed)

@@ -12,7 +12,7 @@ enum action {
 	CONTENTS, /* keep the first group */
 	OPEN,     /* a tag; the first group is its name */
 	CLOSE,
-	NUMBER, /* the first group are the digits of &#...; */
+	NUMBER, /* the first group is the digits of &#...; */
 	NAME,   /* the first group is the name of &...; */
 };
 
@@ -26,7 +26,7 @@ enum action {
 	"<(?i:" name ")(?=[" SMALTI_SPACES ">])" ATTRIBUTES "(?<!/)>(?:.*?</" SMALTI_SPACE "*(?i:" name      \
 	")" SMALTI_SPACE "*>|.*)"
 
-/* What `<` or `&` can begin; the first that matches counts, and if none does it is itself. */
+/* Markup that `<` or `&` can begin; the first match counts. Without one, the character stands for itself. */
 static const struct {
 	const char *pattern;
 	enum action action;
@@ -41,7 +41,7 @@ static const struct {
     {RAW("script"), DROP},
     {RAW("style"), DROP},
     {"<(?=[^>]*>)(" TAG_NAME ")" ATTRIBUTES "/?>", OPEN},
-    /* Begun, but not ended: up to where the next begins. */
+    /* begun, but not ended: up to the next `<` */
     {"<(?=[a-zA-Z/!?])(?:[^>]*>|[^<]*(?=<))", VERBATIM},
     {"&#([0-9]+|[xX][0-9a-fA-F]+)(?:;|(?=[^0-9a-fA-F]))", NUMBER},
     {"&([a-zA-Z][-.a-zA-Z0-9]*)(?:;|(?=[^a-zA-Z0-9]))", NAME},
@@ -56,8 +56,8 @@ struct smalti_html {
 
 struct output {
 	FILE *to;
-	const char *hidden; /* the element whose contents are being left out, NULL if none */
-	int depth;          /* how often it was opened in itself */
+	const char *hidden; /* the element whose contents are left out, NULL: none */
+	int depth;          /* how many of this element are open */
 };
 
 struct smalti_html *smalti_html_new(struct smalti_error *error)
@@ -93,7 +93,7 @@ static void put_number(const struct output *output, const char *digits, size_t l
 				     smalti_windows_1252(smalti_character_number(digits, length)));
 }
 
-/* BeautifulSoup keeps an unknown name, but not its semicolon. */
+/* Writes a name; BeautifulSoup keeps an unknown one without its semicolon. */
 static void put_name(const struct output *output, const char *name, size_t length)
 {
 	const char *text = smalti_entity(name, length);

@@ -4,7 +4,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* Steps from one starting point: a caption of ordinary text takes a few dozen. */
+/* Steps from one starting point; a caption of ordinary text takes a few dozen. */
 enum { MATCH_LIMIT = 1000000 };
 
 struct smalti_pattern {

@@ -7,7 +7,7 @@
 
 #define CONFIG struct smalti_prompt_line
 
-/* All but "seed". */
+/* All keys but "seed". */
 static const struct smalti_field fields[] = {
     {FIELD_TEXT("prompt", REQUIRED, prompt)},
     {FIELD_TEXT("negative_prompt", OPTIONAL, negative)},
@@ -47,14 +47,14 @@ static int check_keys(const cJSON *object, const struct smalti_prompt_fields *mo
 	return 0;
 }
 
-/* Whether it is an integer that a double holds exactly, as 3 or 3.0. */
+/* Tells whether it is an integer that a double holds exactly, as 3 or 3.0. */
 static bool is_whole(const cJSON *item)
 {
 	const double value = item->valuedouble;
 	return cJSON_IsNumber(item) && fabs(value) <= 0x1p53 && trunc(value) == value;
 }
 
-/* cJSON keeps numbers as doubles, which hold no seed past 2^53. */
+/* Reads the digits: cJSON keeps numbers as doubles, which hold no seed past 2^53. */
 static int read_seed(const cJSON *object, struct smalti_prompt_line *line, struct smalti_error *error)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, "seed");
@@ -75,7 +75,7 @@ static int read_seed(const cJSON *object, struct smalti_prompt_line *line, struc
 	return 0;
 }
 
-/* In tables that were made by programs null stands for what was not given. */
+/* Drops nulls: tables from programs have null where no value was given. */
 static void drop_nulls(cJSON *object)
 {
 	for (cJSON *item = object->child, *next; item; item = next) {

@@ -13,7 +13,7 @@ enum format { UNKNOWN, TEXT, JSON_LINES, JSON_ARRAY };
 struct smalti_prompts {
 	char *path;
 	enum format format;
-	int64_t line; /* number of the one that was read last */
+	int64_t line; /* number of the last one that was read */
 	struct smalti_byte_reader reader;
 };
 
@@ -58,7 +58,7 @@ bool smalti_prompts_waits(const struct smalti_prompts *prompts)
 	       poll(&file, 1, 0) == 0;
 }
 
-/* Reads on to a line that is not blank: *text is its beginning. 1, 0 at the end of the file, -1. */
+/* Reads up to a line that is not blank; *text becomes its beginning. 1, 0 at the end of the file, -1. */
 static int read_line(struct smalti_prompts *prompts, const char **text, struct smalti_error *error)
 {
 	const struct smalti_byte_reader *reader = &prompts->reader;
@@ -84,7 +84,7 @@ static int check_line(const char *text, size_t length, struct smalti_error *erro
 	return 0;
 }
 
-/* By the first line that is not blank. A prompt may begin with a bracket, too. */
+/* Decides by the first line that is not blank. A prompt may begin with a bracket, too. */
 static enum format recognise(const char *text)
 {
 	text += strspn(text, BLANKS);
@@ -93,7 +93,7 @@ static enum format recognise(const char *text)
 	if (*text != '[')
 		return TEXT;
 	text += 1 + strspn(text + 1, BLANKS);
-	return strchr("{[\"]", *text) ? JSON_ARRAY : TEXT; /* or nothing comes in this line */
+	return strchr("{[\"]", *text) ? JSON_ARRAY : TEXT; /* also where the line ends */
 }
 
 static int parse_line(struct smalti_prompts *prompts, const char *text, struct smalti_prompt_line *line,

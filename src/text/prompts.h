@@ -6,13 +6,13 @@
 
 struct smalti_field;
 
-/* A file of prompts, read line by line in constant memory. Blank lines are skipped but counted. The
- * first other line decides: when it begins with '{' the file is JSON Lines, an object a line with the
- * argument names of diffusers' pipelines; when it begins as a JSON array does, reading fails; else every line
- * is a prompt as it stands. */
+/* A file of prompts, read line by line in constant memory. Blank lines are skipped but counted. The first
+ * other line decides the format. If it begins with '{', the file is JSON Lines: one object per line, with the
+ * argument names of diffusers' pipelines. If it begins as a JSON array, reading fails. Else every line is a
+ * prompt as it is. */
 struct smalti_prompts;
 
-/* One prompt; what was not given, or as null, is NULL, 0 or false. */
+/* One prompt; a value that is absent or null is NULL, 0 or false. */
 struct smalti_prompt_line {
 	int64_t line;    /* from 1 */
 	char *id;        /* "id": usable as a file name, see smalti_check_id() */
@@ -33,7 +33,7 @@ struct smalti_prompt_line {
 /* A line of more bytes than this is refused. */
 enum { SMALTI_PROMPT_LINE_LIMIT = 16 << 20 };
 
-/* `path` "-" is standard input. */
+/* Opens a file; `path` "-" is standard input. */
 struct smalti_prompts *smalti_prompts_open(const char *path, struct smalti_error *error);
 void smalti_prompts_close(struct smalti_prompts *prompts);
 
@@ -49,10 +49,10 @@ enum smalti_prompts_status {
 enum smalti_prompts_status smalti_prompts_next(struct smalti_prompts *prompts,
 					       struct smalti_prompt_line *line, struct smalti_error *error);
 
-/* The descriptor that is read. */
+/* Returns the descriptor that is read. */
 int smalti_prompts_file(const struct smalti_prompts *prompts);
 
-/* Whether the next line is not there yet, so that reading it would wait for who writes it. */
+/* Tells whether the next line is not there yet, so that reading it would wait for its writer. */
 bool smalti_prompts_waits(const struct smalti_prompts *prompts);
 
 void smalti_prompt_line_free(struct smalti_prompt_line *line);
@@ -61,18 +61,18 @@ void smalti_prompt_line_free(struct smalti_prompt_line *line);
 struct smalti_request smalti_request_of_line(const struct smalti_request *defaults,
 					     const struct smalti_prompt_line *line);
 
-/* Whether a UTF-8 text can name an output file: 1 to 200 bytes, no '/', no leading '.', no control
+/* Checks that a UTF-8 text can name an output file: 1 to 200 bytes, no '/', no leading '.', no control
  * characters. */
 int smalti_check_id(const char *id, struct smalti_error *error);
 
-/* Keys that an object may have besides, and where their values go (base/json_fields.h). */
+/* Further keys that an object may have, and where their values go (base/json_fields.h). */
 struct smalti_prompt_fields {
 	const struct smalti_field *fields;
 	size_t count;
 	void *values;
 };
 
-/* An object in JSON into *line, whose strings may be partly filled
- * when it fails: free them either way. `more` NULL: no other keys. */
+/* Reads a JSON object into *line, whose strings may be partly filled when it fails: free them in any case.
+ * `more` NULL: no other keys. */
 int smalti_prompt_parse_json(const char *text, size_t length, struct smalti_prompt_line *line,
 			     const struct smalti_prompt_fields *more, struct smalti_error *error);

@@ -50,7 +50,8 @@ int smalti_string_copy(struct smalti_string *string, const char *text, size_t le
 	return smalti_rewritten(&copy, string, 0, error);
 }
 
-/* Is the first character of [at, end) that is not case-ignorable a cased one? (Unicode's Final_Sigma) */
+/* Tells whether the first character of [at, end) that is not case-ignorable is cased (Unicode's Final_Sigma).
+ */
 static bool cased_after(const uint8_t *at, const uint8_t *end)
 {
 	ucs4_t character = 0;
@@ -62,7 +63,7 @@ static bool cased_after(const uint8_t *at, const uint8_t *end)
 	return false;
 }
 
-/* The same for the last one of [start, at). */
+/* Tells this of the last character of [start, at). */
 static bool cased_before(const uint8_t *start, const uint8_t *at)
 {
 	ucs4_t character = 0;
@@ -72,7 +73,7 @@ static bool cased_before(const uint8_t *start, const uint8_t *at)
 	return false;
 }
 
-/* u8_tolower() would do, but for what it takes as the end of a word after a sigma. */
+/* Does not use u8_tolower(), which finds the end of a word after a sigma by another rule. */
 int smalti_string_lower(struct smalti_string *string, struct smalti_error *error)
 {
 	const uint8_t *start = (const uint8_t *)string->bytes, *end = start + string->length;
@@ -105,7 +106,7 @@ int smalti_string_compose(struct smalti_string *string, struct smalti_error *err
 	return 0;
 }
 
-/* Python's str.isspace(): White_Space and the four ASCII separators. */
+/* Tells what Python's str.isspace() does: White_Space and the four ASCII separators. */
 static bool is_space(ucs4_t character)
 {
 	return uc_is_property_white_space(character) || (character >= 0x1c && character <= 0x1f);

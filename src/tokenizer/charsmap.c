@@ -14,7 +14,7 @@ struct trie {
 	uint32_t count;
 	const char *pool;
 	size_t pool_length;
-	uint8_t *matches; /* by base: most matches on a path below it */
+	uint8_t *matches; /* by base: the most matches on a path below it */
 };
 
 static uint32_t load32(const uint8_t *bytes)
@@ -45,8 +45,8 @@ static int check_replacement(const struct trie *trie, uint32_t base, struct smal
 	return 0;
 }
 
-/* Follows every byte from `base`, the position that the next byte is XORed to. Nodes are shared by
- * their suffixes, hence the memory of those seen; a cycle shows as depth. */
+/* Checks every path from `base`, the position that the next byte is XORed to. Suffixes share nodes, so
+ * visited ones are remembered; a cycle shows as depth. */
 static int walk(struct trie *trie, uint32_t base, int depth, struct smalti_error *error)
 {
 	if (base >= trie->count)

@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-/* libsentencepiece (C++) behind C; no exception passes. The model must have gone through
+/* libsentencepiece (C++) behind C; no exception leaves it. The model must have passed
  * smalti_spiece_sanitize(). */
 struct smalti_sentencepiece;
 
@@ -16,10 +16,10 @@ struct smalti_sentencepiece *smalti_sentencepiece_open(const void *model, size_t
 void smalti_sentencepiece_close(struct smalti_sentencepiece *model);
 
 int32_t smalti_sentencepiece_count(const struct smalti_sentencepiece *model);
-/* -1: not a piece of the model. */
+/* Returns -1 if it is no piece of the model. */
 int32_t smalti_sentencepiece_id(const struct smalti_sentencepiece *model, const char *piece);
 
-/* The first `capacity` ids of the text into `ids`; *count: how many were written. Reentrant. */
+/* Writes the first `capacity` ids of the text, and their number into *count. Reentrant. */
 int smalti_sentencepiece_encode(const struct smalti_sentencepiece *model, const char *text, size_t length,
 				int64_t capacity, int32_t *ids, int64_t *count, struct smalti_error *error);
 

@@ -46,8 +46,8 @@ void smalti_special_tokens_free(struct smalti_special_tokens *tokens)
 	*tokens = (struct smalti_special_tokens){0};
 }
 
-/* Of the sorted items [first, end), which agree in their first `depth` bytes, the first one whose byte at
- * `depth` is `byte` or more. */
+/* Returns the first of the sorted items [first, end) whose byte at `depth` is `byte` or more. The items agree
+ * in their first `depth` bytes. */
 static int64_t lower_bound(const struct smalti_special_tokens *tokens, int64_t first, int64_t end,
 			   size_t depth, int byte)
 {
@@ -61,7 +61,7 @@ static int64_t lower_bound(const struct smalti_special_tokens *tokens, int64_t f
 	return first;
 }
 
-/* The longest that `text` begins with; NULL when there is none. */
+/* Returns the longest token that `text` begins with; NULL: none. */
 static const struct smalti_special_token *match(const struct smalti_special_tokens *tokens, const char *text,
 						size_t length)
 {

@@ -5,7 +5,7 @@
 enum {
 	MAX_PIECES = 1 << 20,
 	MAX_PIECE_BYTES = 1024, /* the trie is built by recursion over the bytes of a piece */
-	MAX_USER_DEFINED = 64,  /* room of the matcher for prefixes of one another */
+	MAX_USER_DEFINED = 64,  /* the matcher's room for prefixes of one another */
 	PIECE_USER_DEFINED = 4, /* ModelProto.SentencePiece.type */
 	MODEL_TYPE_UNIGRAM = 1, /* TrainerSpec.model_type */
 	WIRE_VARINT = 0,
@@ -143,7 +143,7 @@ int smalti_spiece_sanitize(uint8_t *model, size_t *length, struct smalti_error *
 	return tally.pieces > 0 ? 0 : fail_cut(error);
 }
 
-/* What is written of those messages: what is not left at its default. */
+/* The fields that are written of those messages; others keep their defaults. */
 enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3 };
 enum { TRAINER_TYPE = 3, TRAINER_BYTE_FALLBACK = 35 };
 enum { NORMALIZER_CHARSMAP = 2 };
@@ -174,7 +174,7 @@ static void put_number(FILE *to, unsigned number, uint64_t value)
 	put_varint(to, value);
 }
 
-/* What stands before the bytes of a string or message. */
+/* Writes the tag and length before the bytes of a string or message. */
 static void put_length(FILE *to, unsigned number, size_t length)
 {
 	put_tag(to, number, WIRE_BYTES);

@@ -9,15 +9,15 @@
 
 enum { MODEL_BYTES = 16 << 20, MAX_EXTRA_IDS = 10000 };
 
-/* Longer text goes to SentencePiece in stretches, because its time grows with the square of a run of
- * unknown characters. Cutting at a space changes nothing: no piece of T5 goes across one. */
+/* Longer text is cut for SentencePiece, because its time grows with the square of a run of unknown
+ * characters. A cut at a space changes nothing: no piece of T5 crosses one. */
 enum { STRETCH_BYTES = 4096 };
 
 struct smalti_tokenizer {
 	struct smalti_sentencepiece *model;
 	struct smalti_special_tokens specials;
 	int32_t eos;
-	bool ends_always; /* with one more end-of-sentence where the text has it at its end */
+	bool ends_always; /* end-of-sentence also follows a text that ends with it */
 	int64_t vocabulary;
 };
 
@@ -39,7 +39,7 @@ char *smalti_tokenizer_file(const char *directory, struct smalti_error *error)
 	return NULL;
 }
 
-/* Takes the place of the model's bytes. */
+/* Opens the model, after sanitizing its bytes in place. */
 static int open_model(struct smalti_tokenizer *tokenizer, char *model, size_t length,
 		      struct smalti_error *error)
 {
@@ -66,7 +66,7 @@ static int read_extra_ids(const char *directory, int64_t *extra_ids, struct smal
 	return status;
 }
 
-/* <extra_id_0> is the last id, <extra_id_1> the one before it. */
+/* Adds <extra_id_0>, the last id, <extra_id_1>, the one before it, and so on. */
 static int add_extra_ids(struct smalti_tokenizer *tokenizer, const char *directory,
 			 struct smalti_error *error)
 {
@@ -115,7 +115,7 @@ static int open_json(struct smalti_tokenizer *tokenizer, const char *text, size_
 	return status;
 }
 
-/* Its causes get the path and a remedy. */
+/* Adds the path and a remedy to errors. */
 static int open_bytes(struct smalti_tokenizer *tokenizer, const char *path, char *bytes, size_t length,
 		      bool is_json, struct smalti_error *error)
 {
@@ -172,7 +172,7 @@ int64_t smalti_tokenizer_vocabulary(const struct smalti_tokenizer *tokenizer)
 	return tokenizer->vocabulary;
 }
 
-/* Where to cut text that is too long for one go: the last space, else the last character. */
+/* Returns where to cut a long text: at the last space, else at the last character. */
 static size_t stretch_end(const char *text, size_t length, size_t at)
 {
 	if (length - at <= STRETCH_BYTES)
@@ -186,13 +186,13 @@ static size_t stretch_end(const char *text, size_t length, size_t at)
 	return end;
 }
 
-/* Ids under construction. */
+/* The ids so far. */
 struct ids {
 	int32_t *items;
 	int64_t count, capacity;
 };
 
-/* Text without special tokens, until the ids are full. */
+/* Encodes text without special tokens, until the ids are full. */
 static int encode_plain(const struct smalti_tokenizer *tokenizer, const char *text, size_t length,
 			struct ids *ids, struct smalti_error *error)
 {
@@ -209,8 +209,8 @@ static int encode_plain(const struct smalti_tokenizer *tokenizer, const char *te
 	return 0;
 }
 
-/* Everything but the final end-of-sentence, until the ids are full. The text between special tokens is
- * tokenized on its own. */
+/* Encodes all but the final end-of-sentence, until the ids are full. Text between special tokens is tokenized
+ * on its own. */
 static int encode_all(const struct smalti_tokenizer *tokenizer, const char *text, size_t length,
 		      struct ids *ids, struct smalti_error *error)
 {

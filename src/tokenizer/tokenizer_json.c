@@ -5,7 +5,7 @@
 
 enum { MAX_IDS = 1 << 20 };
 
-/* While the file is read; texts belong to it. */
+/* A piece while the file is read, which owns the text. */
 struct piece {
 	const char *text;
 	float score;
@@ -19,7 +19,7 @@ struct source {
 	bool byte_fallback;
 };
 
-/* <0xNN> */
+/* Recognises <0xNN>. */
 static bool is_byte(const char *text)
 {
 	static const char digits[] = "0123456789ABCDEF";
@@ -72,7 +72,7 @@ static int read_model(const cJSON *part, void *to, struct smalti_error *error)
 	return 0;
 }
 
-/* The tokenizer finds special tokens in the text before SentencePiece sees it, which must not find them. */
+/* Hides a special token's piece from SentencePiece: the tokenizer finds it in the text before. */
 static int take_out(struct source *source, const char *text, int64_t id, struct smalti_error *error)
 {
 	if (id >= source->count)
@@ -86,7 +86,8 @@ static int take_out(struct source *source, const char *text, int64_t id, struct 
 	return 0;
 }
 
-/* Whether white space beside it is stripped (lstrip, rstrip) makes no difference: it never counts there. */
+/* Reads a special token. Stripping of white space (lstrip, rstrip) makes no difference: it never counts
+ * there. */
 static int read_added(const cJSON *item, struct source *source, struct smalti_tokenizer_json *tokenizer,
 		      struct smalti_error *error)
 {

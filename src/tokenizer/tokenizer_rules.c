@@ -18,13 +18,13 @@ int smalti_tokenizer_read_part(const cJSON *file, const char *key, smalti_tokeni
 	return status ? smalti_fail(error, cause.code, "\"%s\": %s", key, cause.message) : 0;
 }
 
-/* Which of `names` the part's "type" is. */
+/* Reads which of `names` the part's "type" is. */
 static int read_type(const cJSON *part, const char *const *names, int *type, struct smalti_error *error)
 {
 	return smalti_json_choice(part, "type", SMALTI_JSON_REQUIRED, names, type, error);
 }
 
-/* The part, or if it is a "Sequence" its members in `list`, one after the other. */
+/* Reads the part, or if it is a "Sequence" each of its members in `list`. */
 static int read_steps(const cJSON *part, const char *list, smalti_tokenizer_part *read, void *to,
 		      struct smalti_error *error)
 {
@@ -129,7 +129,7 @@ static int read_pre_tokenizer(const cJSON *part, void *to, struct smalti_error *
 	return expect_step(steps->marks, "Metaspace", error);
 }
 
-/* SentencePiece takes a run of white space for one space, and none at the ends. */
+/* Checks spaces: SentencePiece takes a run of white space for one space, and none at the ends. */
 static int check_spaces(const struct steps *steps, struct smalti_error *error)
 {
 	if (steps->splits || (steps->strips && steps->joins))

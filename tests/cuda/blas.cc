@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What Smalti calls of cuBLASLt, as its manual describes it, and what StarPU calls of cuBLAS, which computes
- * nothing. */
+ * The functions of cuBLASLt that Smalti calls, as its manual describes them, and those of cuBLAS that StarPU
+ * calls, which compute nothing. */
 #include "cuda/memory.h"
 #include "cuda/streams.h"
 
@@ -55,7 +55,7 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t, cudaStream_t)
 
 namespace
 {
-/* How an attribute is kept: as the bytes that were given, which have to be as many as it has. */
+/* Sets an attribute to the given bytes, which must be as many as it has. */
 template <typename value> cublasStatus_t set(value *to, const void *from, size_t bytes)
 {
 	if (bytes != sizeof(*to))
@@ -84,7 +84,7 @@ struct layout {
 	{
 		return type == CUDA_R_32F ? 4 : 2;
 	}
-	/* Whatever kernel has it: columns begin at multiples of 16 bytes or, slower, of an element. */
+	/* Returns the bytes from the first to the last element. */
 	size_t bytes() const
 	{
 		return columns ? ((count - 1) * step + (columns - 1) * stride + rows) * element() : 0;
@@ -100,7 +100,7 @@ struct preference {
 	uint32_t alignment[4] = {256, 256, 256, 256}; /* of A to D */
 };
 
-/* What a heuristic says, in the room that cublasLtMatmulAlgo_t has. */
+/* A heuristic's choice, in the room of cublasLtMatmulAlgo_t. */
 struct choice {
 	uint64_t shape, workspace;
 	uint32_t alignment[4], bias_alignment;
@@ -149,7 +149,7 @@ bool fits(const description &d, const layout &of_a, const layout &of_b, const la
 	       a.count == r.count;
 }
 
-/* Returns what the address of the bias is a multiple of: a choice is for one that has it, too. */
+/* Returns the alignment of the bias in bytes, at most 256: a choice is for that alignment. */
 uint32_t bias_alignment(const description &d)
 {
 	const uint64_t bits = reinterpret_cast<uintptr_t>(d.bias) | 256;
@@ -190,7 +190,7 @@ void store(cudaDataType_t type, char *to, size_t i, float value)
 
 typedef float lanes __attribute__((vector_size(32)));
 
-/* 10 bits of mantissa. */
+/* Rounds to 10 bits of mantissa. */
 float to_tf32(float value)
 {
 	uint32_t bits;
@@ -200,7 +200,7 @@ float to_tf32(float value)
 	return value;
 }
 
-/* The columns of a matrix, or its rows, in f32, each continued with zeros up to whole vectors. */
+/* Returns the columns of a matrix, or its rows, in f32, each padded with zeros to whole vectors. */
 std::vector<lanes> widened(const layout &l, bool of_rows, bool tf32, const char *from)
 {
 	const size_t lines = of_rows ? l.rows : l.columns, length = of_rows ? l.columns : l.rows;
@@ -223,7 +223,7 @@ std::vector<lanes> widened(const layout &l, bool of_rows, bool tf32, const char 
 
 enum { AT_ONCE = 4 };
 
-/* The products of some lines, one behind the other, with another line. */
+/* Multiplies some lines, which follow each other, with another line. */
 void multiply_lines(const lanes *lines, const lanes *other, size_t vectors, int count,
 		    float products[AT_ONCE])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What Smalti calls of cuDNN: descriptors keep what they are given, and a plan computes the operations of its
- * graph one after another, in f32. Whether a graph is one that cuDNN takes is the real library's to say. */
+ * The functions of cuDNN that Smalti calls: descriptors keep their values, and a plan computes the operations
+ * of its graph one after another, in f32. Only the real library tells whether cuDNN takes a graph. */
 #include "cuda/memory.h"
 #include "cuda/streams.h"
 
@@ -48,7 +48,7 @@ descriptor &of(cudnnBackendDescriptor_t handle)
 	return *static_cast<descriptor *>(handle);
 }
 
-/* A tensor while a plan is executed: what it holds by its strides, wide. */
+/* A tensor during a plan's execution: its values by its strides, wide. */
 struct tensor {
 	std::vector<int64_t> extents, strides;
 	enum smalti_dtype dtype;
@@ -80,8 +80,8 @@ template <typename function> void each(const std::vector<int64_t> &extents, func
 
 using index = const int64_t (&)[4];
 
-/* The sum of n products, as eight sums that the compiler keeps in vectors where the steps are known to be 1.
- */
+/* Returns the sum of n products, in eight sums that the compiler keeps in vectors where the steps are known
+ * to be 1. */
 inline __attribute__((always_inline)) float dot_of(const float *a, int64_t a_step, const float *b,
 						   int64_t b_step, int64_t n)
 {
@@ -147,7 +147,7 @@ struct execution {
 		return made;
 	}
 
-	/* Rounded to what it is; into memory, if it has any. */
+	/* Stores values, rounded to the dtype, also into memory, if it has any. */
 	void store(tensor &made)
 	{
 		std::vector<char> narrow(made.values.size() * 4);
@@ -225,7 +225,7 @@ struct execution {
 		store(y);
 	}
 
-	/* Has an operation's result be wrong: by a quarter. */
+	/* Makes an operation's result wrong by a quarter. */
 	void spoil(const descriptor &operation)
 	{
 		tensor &y = at(operation.part(operation.type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR
@@ -264,7 +264,7 @@ size_t bytes_of(cudnnBackendAttributeType_t type)
 	}
 }
 
-/* Kept until the end: work that is still to be done refers to them. */
+/* Kept until the end: pending work refers to them. */
 std::vector<std::unique_ptr<descriptor>> descriptors;
 } // namespace
 
@@ -330,7 +330,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t handle, cudnnBac
 	return CUDNN_STATUS_SUCCESS;
 }
 
-/* One configuration, which mode A proposes, of an engine that has no notes and needs no workspace. */
+/* Returns one configuration, which mode A proposes, of an engine without notes and workspace. */
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const handle,
 				       cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t, int64_t,
 				       int64_t *count, void *values)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Stands in for CUDA's driver (libcuda.so.1) where cuDNN makes plans for a device that is described: takes
- * the kernels that cuDNN compiles, and keeps the name of the last one. Arguments that are not looked at are
- * left out: it is the caller that puts them away. */
+ * the kernels that cuDNN compiles, and keeps the name of the last one. Unused arguments are left out: the
+ * caller removes them. */
 #include <stdio.h>
 
 /* A test finds it by this name. */

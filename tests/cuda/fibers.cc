@@ -21,7 +21,7 @@ namespace
 {
 const size_t stack_bytes = 128 << 10;
 
-/* Made once. It does threads one after another until one waits at a barrier. */
+/* Made once. It runs threads one after another until one waits at a barrier. */
 struct fiber {
 	std::unique_ptr<char[]> stack{new char[stack_bytes]};
 	ucontext_t beginning;
@@ -46,7 +46,7 @@ struct {
 	bool idle; /* no fiber could go on */
 } group;
 
-/* Back to the caller until it enters this fiber again. */
+/* Returns to the caller until it enters this fiber again. */
 void leave(fiber *self)
 {
 	[[maybe_unused]] void *fake;
@@ -97,7 +97,7 @@ fiber *fiber_at(unsigned number)
 	return fibers[number].get();
 }
 
-/* How many fibers have waited when each thread has come as far as it can. */
+/* Begins all threads; returns how many fibers wait when no thread can go on. */
 unsigned begin()
 {
 	unsigned waiting = 0;
@@ -108,7 +108,7 @@ unsigned begin()
 	return waiting;
 }
 
-/* How many of so many fibers wait, for a barrier or for anything. */
+/* Counts the waiting fibers: at a barrier, or for anything. */
 unsigned count_waiting(unsigned fibers_begun, bool at_barrier)
 {
 	unsigned waiting = 0;
@@ -117,13 +117,13 @@ unsigned count_waiting(unsigned fibers_begun, bool at_barrier)
 	return waiting;
 }
 
-/* What lets others go on before it is ready when none of them is. */
+/* Tells whether no fiber could go on, so that one that lets others may. */
 bool is_last(void *)
 {
 	return group.idle;
 }
 
-/* All that may go on do so, to what they wait for next, or to their end; returns how many did. */
+/* Lets all fibers go on that may, to their next wait or their end; returns how many did. */
 unsigned go_on(unsigned fibers_begun)
 {
 	const bool met = count_waiting(fibers_begun, true) == group.threads;

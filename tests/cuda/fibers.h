@@ -9,15 +9,15 @@ enum { STANDIN_MOST_THREADS = 1024 };
  * next time in the opposite one. One call at a time. Aborts if some end where others wait. */
 void standin_fibers(unsigned threads, void (*body)(void *argument), void *argument);
 
-/* Of the running fiber, from 0. */
+/* Returns the number of the running fiber, from 0. */
 unsigned standin_fiber(void);
 
-/* Goes on when all fibers have come here. */
+/* Waits until all fibers have come here. */
 void standin_barrier(void);
 
-/* Goes on when ready(argument), which is asked whenever the others have had their turn. Aborts if none can go
- * on any more. */
+/* Waits until ready(argument), which is asked whenever the others have had their turn. Aborts if no fiber can
+ * go on. */
 void standin_wait_until(bool (*ready)(void *argument), void *argument);
 
-/* Goes on when no fiber can otherwise. */
+/* Waits until no other fiber can go on. */
 void standin_let_others(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What src/kernels/device/hopper.h has of a GPU, for threads that are fibers. What a GPU does while threads
- * go on, copies and products, is done as early as it may in some groups, and in others as late as it may:
- * what does not wait for it finds other values in one of them. */
+ * The GPU's part of src/kernels/device/hopper.h, for threads that are fibers. Copies and products, which a
+ * GPU does while threads go on, are done as early as possible in some groups, and as late as possible in
+ * others: code that does not wait for them finds other values in one of these groups. */
 #pragma once
 
 #include "cuda/fibers.h"
@@ -27,17 +27,17 @@ struct hopper_box {
 
 struct hopper_barrier {
 	int arrivals = 0, pending = 0, phase = 0;
-	long bytes = 0;                /* that are expected, less those that came */
-	std::vector<hopper_box> boxes; /* that are on their way */
+	long bytes = 0;                /* expected, less those that came */
+	std::vector<hopper_box> boxes; /* in transit */
 };
 
-/* Has so many threads meet. */
+/* How many threads came to a meeting, and how often all met. */
 struct hopper_meeting {
 	int came = 0;
 	long times = 0;
 };
 
-/* A product that a team was told, by each of its threads. */
+/* A product that each thread of a team has issued. */
 struct hopper_product {
 	void (*multiply)(const hopper_product *);
 	uint64_t a, b;
@@ -48,7 +48,7 @@ struct hopper_product {
 };
 
 struct hopper_queue {
-	std::deque<hopper_product> products; /* that are not done */
+	std::deque<hopper_product> products; /* not done yet */
 	size_t done = 0;
 	std::vector<size_t> ends; /* of batches */
 	int ended[TEAM] = {};     /* batches, by each thread */
@@ -79,7 +79,7 @@ static inline char *hopper_bytes(uint at, size_t bytes)
 	return hopper_group.memory + at;
 }
 
-/* The first thread finds all as no group has left it. */
+/* Returns the group's memory; the first thread resets all. */
 static inline uint hopper_memory()
 {
 	if (THREAD > 0)
@@ -103,7 +103,7 @@ template <int count> static inline void leave_registers()
 {
 }
 
-/* Returns where pieces of 16 bytes are mixed. */
+/* Returns where a piece of 16 bytes is stored in mixed order. */
 static inline uint mixed(uint at, int mixture)
 {
 	static const uint bits[] = {0, 7, 3, 1};
@@ -213,7 +213,7 @@ static inline void load_box(uint to, const CUtensorMap *map, int column, int hea
 		bring_boxes(barrier_at(barrier));
 }
 
-/* Comes, as one of `count`, which goes on if it is the last one. */
+/* Comes to a meeting of `count` threads; tells whether it is the last. */
 static inline bool come(hopper_meeting *meeting, int count)
 {
 	if (++meeting->came < count)
@@ -322,7 +322,7 @@ static inline float hopper_element(uint at, int mixture, enum smalti_dtype dtype
 	return dtype == SMALTI_BF16 ? FLOAT_OF_BITS((uint)one << 16) : smalti_f16_to_f32(one);
 }
 
-/* Holds what matrix_at() has put together. */
+/* The fields of what matrix_at() has put together. */
 struct hopper_matrix {
 	uint at;
 	int leap, step, mixture;
@@ -334,7 +334,7 @@ static inline hopper_matrix hopper_matrix_of(uint64_t described)
 		(int)(described >> 32 & 0x3fff) << 4, (int)(described >> 62)};
 }
 
-/* to [rows, 16] */
+/* Reads to [rows, 16]. */
 static inline void take_rows(uint64_t described, int rows, enum smalti_dtype dtype, float *to)
 {
 	static const int bytes[] = {16, 128, 64, 32};
@@ -346,7 +346,7 @@ static inline void take_rows(uint64_t described, int rows, enum smalti_dtype dty
 			    dtype);
 }
 
-/* Adds a [64, 16] · b [16, columns] to what the threads have. */
+/* Adds a [64, 16] · b [16, columns] to the threads' sums. */
 static inline void add_product(const hopper_product *p, const float *a, const float *b)
 {
 	for (int row = 0; row < TEAM_ROWS; row++) {

@@ -19,7 +19,7 @@ enum {
 	MOST_DEVICES = 4,
 	MARK = 0xda00,
 	MARK_SHIFT = 48,
-	GUARD_BYTES = SANITIZED ? 0 : 64 /* behind each block, which nobody may change */
+	GUARD_BYTES = SANITIZED ? 0 : 64 /* behind each block; it must not change */
 };
 
 struct block {
@@ -27,7 +27,7 @@ struct block {
 	size_t bytes;
 };
 
-std::map<uintptr_t, block> blocks; /* by what the program knows */
+std::map<uintptr_t, block> blocks; /* by the program's addresses */
 size_t used[MOST_DEVICES];
 
 long number_of(const char *variable, long otherwise, long most)

@@ -14,7 +14,7 @@
 
 #define TURN const std::lock_guard<std::recursive_mutex> turn(standin_turn)
 
-/* What a kernel's bad address makes of a device: all calls say so from then on. */
+/* Fails if the device is lost, as by a kernel's bad address: all calls fail from then on. */
 #define RETURN_IF_LOST(what, device)                                                                         \
 	do {                                                                                                 \
 		if (standin_lost(what, device))                                                              \
@@ -33,14 +33,14 @@ cudaError_t result(cudaError_t error)
 	return error;
 }
 
-/* Of the first address that is a device's, else the current one. */
+/* Returns the device of the first address on one, else the current device. */
 int device_of(const void *one, const void *other)
 {
 	const int device = standin_device_of(one) < 0 ? standin_device_of(other) : standin_device_of(one);
 	return device < 0 ? current : device;
 }
 
-/* NULL: the device's default stream. */
+/* Returns NULL for the device's default stream. */
 standin_stream *stream_of(cudaStream_t stream)
 {
 	return stream == cudaStreamLegacy ? nullptr : reinterpret_cast<standin_stream *>(stream);
@@ -51,7 +51,7 @@ standin_event_pointer &event_of(cudaEvent_t event)
 	return *reinterpret_cast<standin_event_pointer *>(event);
 }
 
-/* Work of the default stream is done at once, after that of the streams that it waits for. */
+/* Adds work to a stream; the default stream does it at once, after that of the streams that it waits for. */
 template <typename step> cudaError_t enqueue(cudaStream_t stream, step work)
 {
 	if (stream_of(stream)) {
@@ -63,7 +63,7 @@ template <typename step> cudaError_t enqueue(cudaStream_t stream, step work)
 	return cudaSuccess;
 }
 
-/* What waits, or takes memory, spoils what the calling thread records. */
+/* Fails for calls that wait or take memory, and spoils the calling thread's recording. */
 #define RETURN_IF_RECORDING                                                                                  \
 	do {                                                                                                 \
 		if (standin_recording()) {                                                                   \
@@ -377,7 +377,7 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
 	return copy_between(to, to_device, from, from_device, bytes, stream);
 }
 
-/* StarPU's, for data that Smalti has none of. */
+/* StarPU calls it, for data that Smalti does not have. */
 cudaError_t cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms *)
 {
 	return result(cudaErrorNotSupported);
@@ -472,7 +472,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 	return cudaSuccess;
 }
 
-/* The build's binary of the kernels is nothing that runs here, but it has to be one. */
+/* Checks that this is a binary of kernels, as the build makes it; it does not run here. */
 cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, cudaJitOption *, void **, unsigned,
 				cudaLibraryOption *, void **, unsigned)
 {
@@ -497,7 +497,7 @@ cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t, const char
 
 namespace
 {
-/* Bytes of local memory that launches of a kernel may ask for, where they were told. */
+/* Returns the bytes of local memory that launches of each kernel may ask for, where they were set. */
 std::map<const void *, size_t> &local_bytes()
 {
 	static std::map<const void *, size_t> most;
@@ -550,7 +550,7 @@ cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribu
 
 namespace
 {
-/* What a GPU of compute capability 9.0 wants of a map, of three dimensions of two-byte elements. */
+/* Tells whether a GPU of compute capability 9.0 takes the map, of three dimensions of two-byte elements. */
 bool is_map(const void *base, const cuuint64_t *extents, const cuuint64_t *strides, const cuuint32_t *box,
 	    const cuuint32_t *steps, CUtensorMapSwizzle swizzle)
 {
@@ -591,7 +591,7 @@ CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ran
 }
 } // namespace
 
-/* The one function of the driver that Smalti asks for. */
+/* Finds the one function of the driver that Smalti asks for. */
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned,
 					     unsigned long long, cudaDriverEntryPointQueryResult *found)
 {
@@ -637,7 +637,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
 	return cudaSuccess;
 }
 
-/* A node is the number of its step, from 1. */
+/* Returns the last nodes; a node is its step's number, from 1. */
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status,
 				     unsigned long long *, cudaGraph_t *, const cudaGraphNode_t **nodes,
 				     const cudaGraphEdgeData **edges, size_t *count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams that run as late as they may: a step for each question whether something is done, and all of them
- * where somebody waits. Whoever calls holds standin_turn. */
+ * Streams that run as late as possible: one step for each question whether something is done, and all steps
+ * where somebody waits. Callers hold standin_turn. */
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 extern std::recursive_mutex standin_turn;
 
-/* Commands that are recorded, and for each which of those before it have to be done; `behind`: for the next
+/* Recorded commands, and for each the earlier ones that must be done before it; `behind`: those for the next
  * one. */
 struct standin_graph {
 	std::vector<std::function<void()>> steps;
@@ -23,14 +23,14 @@ struct standin_graph {
 
 struct standin_stream {
 	int device;
-	bool waits_for_default;                  /* and the default stream for it */
-	std::deque<std::function<bool()>> steps; /* whether it is done; the first one is the next */
+	bool waits_for_default;                  /* and the default stream waits for it */
+	std::deque<std::function<bool()>> steps; /* return whether they are done; the first is the next */
 	standin_graph *records;                  /* NULL: it executes */
-	bool spoiled;                            /* what it records is */
+	bool spoiled;                            /* its recording is */
 };
 
-/* Commands that the host gave, graphs among them, and the commands of these; at the end they are appended to
- * the file that SMALTI_STANDIN_CALLS names. */
+/* Counts the host's commands, graphs among them, and the commands of these; at the end the counts are
+ * appended to the file that SMALTI_STANDIN_CALLS names. */
 struct standin_calls {
 	std::atomic<long> calls, graphs, nodes;
 	~standin_calls();
@@ -47,11 +47,11 @@ void standin_free_stream(standin_stream *stream); /* after its steps */
 void standin_add_step(standin_stream *stream, std::function<void()> step);
 /* Adds the commands of a graph. */
 void standin_add_graph(standin_stream *stream, const standin_graph &graph);
-/* The stream that the calling thread has record; NULL: none. */
+/* Returns the stream that the calling thread records; NULL: none. */
 standin_stream *&standin_recording();
 void standin_run_step(standin_stream *stream);
 void standin_run_all(standin_stream *stream);
-/* All streams of the device, or those that the default stream waits for. */
+/* Runs all streams of the device, or only those that the default stream waits for. */
 void standin_run_device(int device, bool with_independent);
 
 using standin_event_pointer = std::shared_ptr<standin_event>;

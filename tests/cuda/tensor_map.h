@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the stand-in makes of CUDA's CUtensorMap: a tensor of three dimensions in a device's memory, elements
+ * The stand-in's form of CUDA's CUtensorMap: a tensor of three dimensions in a device's memory, elements
  * of two bytes, from which boxes are copied. */
 #pragma once
 
@@ -8,13 +8,13 @@
 #include <cstdint>
 
 struct alignas(16) standin_tensor_map {
-	const char *base;    /* of the device */
-	int64_t extents[3];  /* the first one of elements that follow one another */
+	const char *base;    /* the device's */
+	int64_t extents[3];  /* the first one of contiguous elements */
 	int64_t strides[2];  /* bytes, of the others */
 	int box[3], mixture; /* see kernels/device/hopper.h */
 	char unused[56];
 
-	/* Bytes from the first to the last element. */
+	/* Returns the bytes from the first to the last element. */
 	size_t bytes() const
 	{
 		return static_cast<size_t>(2 * extents[0] + (extents[1] - 1) * strides[0] +

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What executes device kernels on CPUs in tests: its barriers, and kernels without and with them. */
+ * Tests what executes device kernels on CPUs: its barriers, and kernels without and with them. */
 extern "C" {
 #include "harness.h"
 }
@@ -30,7 +30,7 @@ static void run(const char *kernel, unsigned groups, unsigned threads, std::vect
 		standin_run_twin(twin, groups, threads, parameters.data());
 }
 
-/* Each adds up what all had before the barrier. */
+/* Adds up, in each thread, what all had before the barrier. */
 static void add_up(void *argument)
 {
 	static int values[100];
@@ -57,7 +57,7 @@ static void barriers(void)
 	}
 }
 
-/* Threads go on in the order of their numbers, and the last of all is the one that lets others. @{ */
+/* Threads go on in the order of their numbers; the last one is the one that lets others. @{ */
 static unsigned turns;
 
 static bool is_next(void *thread)
@@ -107,7 +107,7 @@ static void leave_early(void *)
 		standin_barrier();
 }
 
-/* Has the threads run in a process of its own, which is to be aborted. */
+/* Runs the threads in their own process, which must abort. */
 static void abort_in(void (*body)(void *))
 {
 	int status = 0;
@@ -178,7 +178,7 @@ static void with_barriers(void)
 	normalise("ln_modulate", 128);
 }
 
-/* 144 eights: one, or one or two, for each thread. */
+/* Checks 144 eights: each thread has one, or one or two. */
 static void with_shuffles(void)
 {
 	normalise("ln_modulate_f32", 160);

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-/* The kernels of CAME get the same parameters each, used or not. */
+/* Each kernel of CAME gets all parameters, used or not. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "kernels/device/program.cl"
 
@@ -14,11 +14,11 @@ static void fill_shared()
 {
 }
 #else
-/* Where the linker puts what is __shared__. */
+/* Where the linker puts __shared__ variables. */
 extern "C" char __start_standin_shared[] __attribute__((visibility("hidden")));
 extern "C" char __stop_standin_shared[] __attribute__((visibility("hidden")));
 
-/* NaN. */
+/* Fills them with NaN. */
 static void fill_shared()
 {
 	memset(__start_standin_shared, 0xff, __stop_standin_shared - __start_standin_shared);
@@ -68,7 +68,7 @@ const standin_twin *standin_find_twin(const char *name)
 	return nullptr;
 }
 
-/* In one order of the groups and the next time in the opposite one: kernels must not depend on it. */
+/* Runs the groups in one order, and the next time in the opposite one: kernels must not depend on it. */
 void standin_run_twin(const standin_twin *twin, unsigned groups, unsigned threads, void *const *parameters,
 		      size_t shared_bytes)
 {

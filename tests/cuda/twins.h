@@ -18,14 +18,14 @@ struct standin_twin {
 	std::function<void(void *const *)> run_thread; /* with the addresses of the parameters */
 };
 
-/* NULL: none of that name. */
+/* Returns NULL if none has that name. */
 const standin_twin *standin_find_twin(const char *name);
 
-/* Of a group's local memory, at most; and of that of the group that runs, what its launch asked for. @{ */
+/* The most local memory of a group, and the bytes of it that the running group's launch asked for. @{ */
 enum { STANDIN_MOST_SHARED = 227 << 10 };
 extern size_t standin_shared_bytes;
 /* @} */
 
-/* One call at a time. */
+/* Runs a twin; one call at a time. */
 void standin_run_twin(const standin_twin *twin, unsigned groups, unsigned threads, void *const *parameters,
 		      size_t shared_bytes = 0);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What src/kernels/device/warp.h has of a GPU, for threads that are fibers: they leave in rooms what others
- * take of them. */
+ * The GPU's part of src/kernels/device/warp.h, for threads that are fibers: they leave in rooms what others
+ * take. */
 #pragma once
 
 #include "cuda/fibers.h"
 
 enum { ROOMS = STANDIN_MOST_THREADS };
 
-/* The elements in words, two in each. */
+/* Widens the elements of words, two in each. */
 static inline void widen_words(enum smalti_dtype dtype, const uint *words, int count, float *to)
 {
 	for (int i = 0; i < 2 * count; i++) {

@@ -3,15 +3,15 @@
 
 #include <math.h>
 
-/* Everything is kept transposed, a lane per query: Qᵀ [head_dim, queries], scores Sᵀ [keys, queries],
- * result Oᵀ [head_dim, queries]. Then maxima, sums and rescaling need no work across lanes, and both
- * products are the same: a column of keys (or of values) broadcast one element at a time, times vectors
- * of queries. A tile is ROWS × up to VECS vectors: as many sums as registers hold.
+/* All data is transposed, a lane per query: Qᵀ [head_dim, queries], scores Sᵀ [keys, queries], result Oᵀ
+ * [head_dim, queries]. Then maxima, sums and rescaling need no work across lanes, and both products have one
+ * form: elements of a column of keys (or of values), broadcast one at a time, times vectors of queries. A
+ * tile is ROWS × up to VECS vectors: as many sums as registers hold.
  *
- * Per head: Qᵀ is packed once; then per span of keys, K and V are packed (f32, in
- * panels that products read from end to end), and per tile of queries: Sᵀ = K·Qᵀ, P = 2^(S − max), Oᵀ =
- * Oᵀ·2^(old max − max) + Vᵀ·P. Scores carry a factor of log2 e, folded into Q, as 2^x is cheaper than e^x.
- * The partition into spans and tiles depends on the shape alone. */
+ * Per head, Qᵀ is packed once. Then per span of keys, K and V are packed (f32, in panels that products read
+ * from end to end), and per tile of queries: Sᵀ = K·Qᵀ, P = 2^(S − max), Oᵀ = Oᵀ·2^(old max − max) + Vᵀ·P. Q
+ * includes a factor of log2 e, as 2^x is cheaper than e^x. The partition into spans and tiles depends on the
+ * shape alone. */
 #if VEC_BYTES == 64
 enum { ROWS = 8, VECS = 3 };
 #elif VEC_BYTES == 32
@@ -45,7 +45,7 @@ INLINE int64_t padded_values(const struct smalti_attention *a)
 	return smalti_round_up(a->head_dim, VALUES);
 }
 
-/* Cuts the scratch into its parts; the floats needed. With a NULL scratch only counts. */
+/* Cuts the scratch into its parts; returns the floats needed. With a NULL scratch it only counts. */
 static int64_t lay_out(const struct smalti_attention *a, float *scratch, struct work *work)
 {
 	const int64_t queries = padded_queries(a);
@@ -70,9 +70,9 @@ int64_t FOR_ISA(smalti_attention_scratch)(const struct smalti_attention *attenti
 	return lay_out(attention, NULL, &work);
 }
 
-/* c[r, q] = factor[q]·c[r, q] + Σ_k a[r, k]·b[k, q] for `rows` (a multiple of ROWS) rows; `a` lies in panels
- * [depth, LANES] of LANES rows each, `panel` floats apart; b and c have `vecs` vectors a row. Without
- * `factor` c is only written. */
+/* Computes c[r, q] = factor[q]·c[r, q] + Σ_k a[r, k]·b[k, q] for `rows` (a multiple of ROWS) rows; `a` lies
+ * in panels [depth, LANES] of LANES rows each, `panel` floats apart; b and c have `vecs` vectors a row.
+ * Without `factor` c is only written. */
 INLINE void product(const int vecs, int64_t rows, int64_t depth, const float *a, int64_t panel,
 		    const float *b, const float *factor, float *c, struct prefetch *prefetch)
 {
@@ -120,7 +120,8 @@ INLINE void add_bias(const int vecs, int64_t keys, const float *bias, float *sco
 	}
 }
 
-/* The largest of each query's scores and of `max`; two chains of comparisons are twice as fast as one. */
+/* Finds the largest of each query's scores and of `max`; two chains of comparisons are twice as fast as one.
+ */
 INLINE void largest_of(const int vecs, int64_t keys, const float *scores, const float *max, vec largest[VECS])
 {
 	vec odd[VECS];
@@ -140,8 +141,8 @@ INLINE void largest_of(const int vecs, int64_t keys, const float *scores, const 
 		largest[v] = vec_max(odd[v], largest[v]);
 }
 
-/* Scores [keys, vecs vectors] become weights; `max` and `sum` are brought up to date; `factor` is what
- * earlier sums have to be multiplied with. */
+/* Makes weights of the scores [keys, vecs vectors], and updates `max` and `sum`; `factor` becomes the factor
+ * of earlier sums. */
 INLINE void softmax(const int vecs, int64_t keys, float *scores, float *max, float *sum, float *factor)
 {
 	vec largest[VECS], origin[VECS], total[VECS] = {{0}};
@@ -168,7 +169,7 @@ INLINE void softmax(const int vecs, int64_t keys, float *scores, float *max, flo
 	}
 }
 
-/* One tile of queries against one span of keys: Qᵀ of the tile, its part of the state, its biases. */
+/* Computes one tile of queries with one span of keys: Qᵀ of the tile, its part of the state, its biases. */
 INLINE void tile(const int vecs, const struct smalti_attention *a, const struct work *work,
 		 const float *queries, const struct head_state *state, int64_t keys, const float *bias,
 		 struct prefetch *prefetch)
@@ -186,14 +187,14 @@ INLINE void tile(const int vecs, const struct smalti_attention *a, const struct 
 		factor, state->values, prefetch);
 }
 
-/* Vectors of the tile at `vector` of `vectors`: as even as can be. */
+/* Returns the vectors of the tile at `vector` of `vectors`, in nearly equal tiles. */
 INLINE int tile_vecs(int64_t vector, int64_t vectors)
 {
 	int64_t tiles = (vectors - vector + VECS - 1) / VECS;
 	return (int)((vectors - vector + tiles - 1) / tiles);
 }
 
-/* The part of a head's state that belongs to the queries from `query` on. */
+/* Returns the part of a head's state for the queries from `query` on. */
 INLINE struct head_state state_at(const struct smalti_attention *a, const struct head_state *state,
 				  int64_t query)
 {
@@ -220,7 +221,7 @@ static void all_tiles(const struct smalti_attention *a, const struct work *work,
 	}
 }
 
-/* The calls of prefetch_some(). */
+/* Counts the calls of prefetch_some(). */
 static int64_t count_products(const struct smalti_attention *a, int64_t keys)
 {
 	const int64_t tiles = (padded_queries(a) / LANES + VECS - 1) / VECS;
@@ -228,13 +229,13 @@ static int64_t count_products(const struct smalti_attention *a, int64_t keys)
 	return tiles * (scores + (a->head_dim + ROWS - 1) / ROWS);
 }
 
-/* NaN where f16 has infinity; see kernels/attention.h. */
+/* Makes f16's infinity NaN; see kernels/attention.h. */
 INLINE vec without_infinity(const enum smalti_dtype dtype, vec value)
 {
 	return dtype == SMALTI_F16 ? vec_fma(value, vec_set1(0), value) : value;
 }
 
-/* At most LANES rows, scaled and transposed: to[d·step + lane]; further lanes repeat the last. */
+/* Packs at most LANES rows, scaled and transposed: to[d·step + lane]; further lanes repeat the last row. */
 INLINE void pack_vector(const enum smalti_dtype dtype, const void *from, int64_t stride, int64_t rows,
 			int64_t dim, float scale, int64_t step, float *to)
 {
@@ -259,7 +260,7 @@ static void pack_rows(const struct smalti_attention *a, const void *from, int64_
 	FOR_DTYPE(a->dtype, pack_vector, from, stride, rows, a->head_dim, scale, step, to);
 }
 
-/* Qᵀ of one head, in tiles. */
+/* Packs Qᵀ of one head, in tiles. */
 static void pack_queries(const struct smalti_attention *a, const void *q, float *packed)
 {
 	int64_t vectors = padded_queries(a) / LANES;

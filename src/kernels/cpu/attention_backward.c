@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Head by head, and in it block of keys by block of queries: the scores and the gradients of their weights,
- * keys as rows, then the three gradients that they give. Heads are read and written where they lie. */
+/* The gradients head by head, and in a head block of keys by block of queries: the scores and the gradients
+ * of their weights, keys as rows, then the three gradients from these. Heads are read and written in place.
+ */
 #include "kernels/backward.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/elementwise.h"
 #include "kernels/scratch.h"
 
-/* Of a block: its scores and their gradients stay in a level-2 cache. */
+/* The sizes of a block: its scores and their gradients stay in a level-2 cache. */
 enum { KEYS = 256, QUERIES = 256, MOST_DIM = 1024 };
 
 struct work {
 	float *delta;              /* of each query: see struct smalti_attention_weights */
-	float *scores, *gradients; /* [KEYS, QUERIES], rounded at last */
+	float *scores, *gradients; /* [KEYS, QUERIES], rounded in the end */
 };
 
 static int64_t lay_out(const struct smalti_attention_backward *a, float *scratch, struct work *work)
@@ -25,7 +26,7 @@ static int64_t lay_out(const struct smalti_attention_backward *a, float *scratch
 	return workspace_layout(scratch, parts, COUNT_OF(parts));
 }
 
-/* Σ y ⊙ gy of each query. */
+/* Computes Σ y ⊙ gy of each query. */
 static void sum_products(const struct smalti_attention_backward *a, const void *y, const float *gy,
 			 float *delta)
 {
@@ -42,7 +43,7 @@ static void sum_products(const struct smalti_attention_backward *a, const void *
 	}
 }
 
-/* Keys `key` …, queries `query` …, of one head. */
+/* Keys from `key` on and queries from `query` on, of one head. */
 struct block {
 	int64_t key, keys, query, queries;
 };
@@ -64,14 +65,14 @@ static struct head head_of(const struct smalti_attention_backward *a,
 			     {gradients->q + at, gradients->k + at, gradients->v + at}};
 }
 
-/* Of tokens `first` …. */
+/* Returns rows from token `first` on. */
 static const void *rows_from(const struct smalti_attention_backward *a, enum smalti_dtype dtype,
 			     const void *x, int64_t first)
 {
 	return (const char *)x + first * a->heads * a->head_dim * smalti_dtype_bytes(dtype);
 }
 
-/* [keys, queries] = left·rightᵀ; `dtype` is of what the queries have. */
+/* Computes [keys, queries] = left·rightᵀ; `dtype` is the right operand's. */
 static int multiply_rows(const struct smalti_attention_backward *a, const struct block *b, const void *left,
 			 enum smalti_dtype dtype, const void *right, float *y, struct smalti_error *error)
 {
@@ -89,7 +90,7 @@ static int multiply_rows(const struct smalti_attention_backward *a, const struct
 			    rows_from(a, dtype, right, b->query), y, error);
 }
 
-/* The gradient of keys or values (+)= [keys, queries]·x. */
+/* Computes the gradient of keys or values (+)= [keys, queries]·x. */
 static int add_to_keys(const struct smalti_attention_backward *a, const struct block *b, const float *factor,
 		       enum smalti_dtype dtype, const void *x, float *gradient, struct smalti_error *error)
 {

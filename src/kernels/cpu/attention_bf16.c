@@ -4,13 +4,13 @@
 
 #include <math.h>
 
-/* As in attention.c everything is kept transposed, a lane per query, but in tiles of bf16 operands:
- * scores Sᵀ = K·Qᵀ, weights P = 2^(S − max) rounded to bf16, result Oᵀ = Oᵀ·2^(old max − max) + Vᵀ·P. Vᵀ has
- * one more row, of ones, so that Oᵀ has the sums of the rounded weights. Sums are f32.
+/* As in attention.c all data is transposed, a lane per query, but in tiles of bf16 operands: scores Sᵀ =
+ * K·Qᵀ, weights P = 2^(S − max) rounded to bf16, result Oᵀ = Oᵀ·2^(old max − max) + Vᵀ·P. Vᵀ has one more
+ * row, of ones, so that Oᵀ has the sums of the rounded weights. Sums are f32.
  *
- * Per head: Qᵀ is packed once; then per sub-block of keys, K and Vᵀ are packed, and two tiles of queries go
- * through both products at a time. A weight is 2^(S − origin), where origin is the largest score when it was
- * last worth while to move it: bf16 is as exact at 2^16 as at 1. */
+ * Per head, Qᵀ is packed once. Then per sub-block of keys, K and Vᵀ are packed, and two tiles of queries at a
+ * time go through both products. A weight is 2^(S − origin), where origin is the largest score when it last
+ * moved: it moves only for much larger scores, as bf16 is as exact at 2^16 as at 1. */
 
 /* Keys of a sub-block. */
 enum { KEYS = 128, KEY_TILES = KEYS / TILE, KEY_STEPS = KEYS / TILE_TERMS };
@@ -61,7 +61,7 @@ int64_t FOR_ISA(smalti_attention_bf16_scratch)(const struct smalti_attention *at
 	return lay_out(attention, NULL, &work);
 }
 
-/* 32 elements of a row from `element` on, zeros from `count` on. */
+/* Loads 32 elements of a row, zeros from `count` on. */
 INLINE vec load_pairs(const uint16_t *from, int64_t count)
 {
 	__mmask32 mask = count >= TILE_TERMS ? UINT32_MAX : (1u << count) - 1;
@@ -96,7 +96,7 @@ static void pack_keys(const struct smalti_attention *a, const uint16_t *k, int64
 	}
 }
 
-/* 16 values of an even key and the next, as pairs. */
+/* Returns 16 values of an even key and of the next key, as pairs. */
 INLINE vec interleave(const uint16_t *even, const uint16_t *odd, __mmask16 even_mask, __mmask16 odd_mask)
 {
 	static const uint16_t order[] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
@@ -106,7 +106,7 @@ INLINE vec interleave(const uint16_t *even, const uint16_t *odd, __mmask16 even_
 	return (vec)_mm512_permutex2var_epi16(low, _mm512_loadu_si512(order), high);
 }
 
-/* A tile a: `keys` keys from `v` on, at most 32, of `values` values, at most 16. */
+/* Packs a tile a: `keys` keys from `v` on, at most 32, of `values` values, at most 16. */
 static void pack_value_tile(const uint16_t *v, int64_t stride, int64_t keys, int64_t values, float *packed)
 {
 	const __mmask16 mask = (__mmask16)(values < TILE ? (1u << values) - 1 : UINT16_MAX);
@@ -119,7 +119,7 @@ static void pack_value_tile(const uint16_t *v, int64_t stride, int64_t keys, int
 		vec_store(packed + i * TILE, rows[i]);
 }
 
-/* The row of ones: for the keys that there are. */
+/* Returns the row of ones, with zeros behind the keys. */
 INLINE vec ones(int64_t keys)
 {
 	return load_pairs((const uint16_t[TILE_TERMS]){[0 ... TILE_TERMS - 1] = 0x3f80},
@@ -139,7 +139,7 @@ static void pack_values(const struct smalti_attention *a, const uint16_t *v, int
 	}
 }
 
-/* c of `row_tiles` × `columns` tiles, two rows of tiles at a time. */
+/* Computes c of `row_tiles` × `columns` tiles, two rows of tiles at a time. */
 INLINE void product(int64_t row_tiles, const int columns, const bool add, struct tile_product p)
 {
 	for (int64_t row = 0; row < row_tiles; row += 2) {
@@ -152,7 +152,7 @@ INLINE void product(int64_t row_tiles, const int columns, const bool add, struct
 	}
 }
 
-/* 2^f + 2^-8 for f in [0, 1), within 8e-5 (minimax): cut off after 8 bits that is 2^f rounded. */
+/* Returns 2^f + 2^-8 for f in [0, 1), within 8e-5 (minimax): cut off after 8 bits, it is 2^f rounded. */
 INLINE vec exp2_rounding(vec x)
 {
 	vec f = (vec)_mm512_reduce_ps((__m512)x, 1); /* from the integer below; 0 of infinity */
@@ -162,7 +162,7 @@ INLINE vec exp2_rounding(vec x)
 	return (vec)_mm512_scalef_ps((__m512)p, (__m512)x);
 }
 
-/* Weights of an even key (the low halves) and the next. */
+/* Returns the weights of an even key (the low halves) and of the next. */
 INLINE vec weigh(vec even, vec odd, vec scale, vec origin)
 {
 	uvec low = (uvec)exp2_rounding(vec_fma(even, scale, -origin)) >> 16;
@@ -170,7 +170,7 @@ INLINE vec weigh(vec even, vec odd, vec scale, vec origin)
 	return (vec)_mm512_mask_mov_epi16((__m512i)low, 0xaaaaaaaa, high);
 }
 
-/* Scores get their scale and bias; later they need neither. */
+/* Applies scale and bias to the scores, which later need neither. */
 static void add_bias(int64_t keys, float scale, const float *bias, float *scores)
 {
 	for (int64_t key = 0; key < keys; key++) {
@@ -197,9 +197,9 @@ INLINE vec largest_of(int64_t keys, const float *scores)
 	return vec_max(vec_max(largest[0], largest[1]), vec_max(largest[2], largest[3]));
 }
 
-/* The origin of one tile of queries, `at`, follows the largest score when that has come to be 2^16 times its
- * weight; earlier values are rescaled then, unless there are none yet. The result is 0 where no key has had
- * any weight: 2^(-inf - 0) is 0, where 2^(-inf + inf) were NaN. */
+/* Moves the origin of one tile of queries, `at`, to the largest score, if that score's weight has reached
+ * 2^16; then it rescales earlier values, unless there are none yet. Returns 0 where no key has had any
+ * weight: 2^(-inf - 0) is 0, where 2^(-inf + inf) were NaN. */
 INLINE vec move_origin(const struct smalti_attention *a, vec largest, float *at, bool fresh, float *values)
 {
 	vec old = vec_load(at);
@@ -215,7 +215,7 @@ INLINE vec move_origin(const struct smalti_attention *a, vec largest, float *at,
 	return vec_select(old == -INFINITY, vec_set1(0), old);
 }
 
-/* Scores of one tile of queries become weights in pairs, zeros up to a whole tile. */
+/* Makes the scores of one tile of queries weights in pairs, zeros up to a whole tile. */
 INLINE void weigh_all(int64_t keys, float scale, vec origin, const float *scores, float *weights,
 		      struct prefetch *prefetch)
 {
@@ -235,12 +235,12 @@ INLINE void weigh_all(int64_t keys, float scale, vec origin, const float *scores
 /* One sub-block of keys of one head. */
 struct block {
 	int64_t keys;
-	bool fresh;        /* the first ever: there are no values yet */
+	bool fresh;        /* the first of all: there are no values yet */
 	const float *bias; /* of query 0 and its first key, or NULL */
 	struct prefetch prefetch;
 };
 
-/* One or two tiles of queries, the first of them `query`. */
+/* Computes one or two tiles of queries, from `query` on. */
 INLINE void attend_tiles(const int tiles, const struct smalti_attention *a, const struct work *work,
 			 const struct head_state *state, int64_t query, struct block *block)
 {

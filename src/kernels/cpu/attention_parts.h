@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the f32 and the bf16 form of attention share. */
+/* Parts of both forms of attention, f32 and bf16. */
 #include "kernels/cpu/suffix.h"
 #include "kernels/cpu/vector_math.h"
 #include "kernels/cpu/workspace.h"
@@ -10,13 +10,13 @@
 
 #define LOG2E 0x1.715476p0f
 
-/* To a multiple of the widest vector. */
+/* Rounds up to a multiple of the widest vector. */
 INLINE int64_t padded_queries(const struct smalti_attention *a)
 {
 	return smalti_round_up(a->queries, 16);
 }
 
-/* The states of one head's queries as they travel between calls (kernels/attention.h), from `query` on. */
+/* The states of one head's queries between calls (kernels/attention.h), from `query` on. */
 struct travelling {
 	float *origin, *sum, *values; /* values: rows of `queries` floats */
 };
@@ -28,20 +28,20 @@ INLINE struct travelling travelling_at(const struct smalti_attention *a, float *
 	return (struct travelling){rows, rows + a->queries, rows + 2 * a->queries};
 }
 
-/* Some floats out of the working memory, or into it. */
+/* Moves floats out of the working memory, or into it. */
 INLINE void move(bool out, float *own, float *outside, int64_t count)
 {
 	memcpy(out ? outside : own, out ? own : outside, (size_t)count * sizeof(float));
 }
 
-/* Some keys of one of the blocks, which are gone through at a time. */
+/* The keys of a block that are computed at a time. */
 struct span {
 	int64_t block, key; /* where they begin */
-	int64_t first;      /* the same among all keys of the call */
+	int64_t first;      /* where they begin among all keys of the call */
 	int64_t keys;       /* 0 behind the last block */
 };
 
-/* What follows `span`: at most `most` keys. The first span follows one of zeros. */
+/* Returns the span after `span`: at most `most` keys. The first span follows one of zeros. */
 INLINE struct span next_span(const struct smalti_attention *a, const struct smalti_keys *blocks, int64_t most,
 			     struct span span)
 {
@@ -55,7 +55,7 @@ INLINE struct span next_span(const struct smalti_attention *a, const struct smal
 	return span;
 }
 
-/* Where a row of one head lies among rows of `stride` elements. */
+/* Returns one head's part of a row, among rows of `stride` elements. */
 INLINE const void *row_at(const struct smalti_attention *a, const void *rows, int64_t row, int64_t stride,
 			  int64_t head)
 {
@@ -74,8 +74,8 @@ INLINE const void *span_values(const struct smalti_attention *a, const struct sm
 	return row_at(a, blocks[span->block].v, span->key, a->v_stride, head);
 }
 
-/* Rows that come next, asked for while others are computed with: they lie pages apart, where the hardware
- * does not look prefetch. */
+/* The rows of the next step, prefetched during this one: they lie pages apart, where the hardware does not
+ * prefetch. */
 struct prefetch {
 	struct {
 		const char *rows;
@@ -98,7 +98,7 @@ INLINE void prefetch_add(struct prefetch *prefetch, const struct smalti_attentio
 	prefetch->rows += count;
 }
 
-/* Asks for a few lines: one call's share of the turns that there will be. */
+/* Prefetches a call's share of the cache lines. */
 INLINE void prefetch_some(struct prefetch *prefetch)
 {
 	for (int64_t lines = prefetch->lines_per_call; lines && prefetch->part_now < prefetch->parts;
@@ -114,15 +114,13 @@ INLINE void prefetch_some(struct prefetch *prefetch)
 	}
 }
 
-/* The call's operands. */
 struct operands {
 	const void *q;
 	const struct smalti_keys *blocks;
 	void *y; /* NULL when not last */
 };
 
-/* What the span after this one needs, be it of the same head or the next; and the rows that the result goes
- * to. */
+/* Lists what the next span needs, of this head or the next, and the rows of the result. */
 static struct prefetch next_rows(const struct smalti_attention *a, const struct operands *o, int64_t head,
 				 struct span span, int64_t most, int64_t turns)
 {
@@ -150,7 +148,7 @@ static struct prefetch next_rows(const struct smalti_attention *a, const struct 
 	return prefetch;
 }
 
-/* The biases of one span of keys in the order of queries: of query i and key j at i − j + keys − 1. */
+/* Packs the biases of one span of keys in the order of queries: of query i and key j at i − j + keys − 1. */
 INLINE void pack_bias(const struct smalti_attention *a, int64_t head, const struct span *span, float *packed)
 {
 	const float *bias = a->bias + head * a->bias_length;
@@ -159,7 +157,7 @@ INLINE void pack_bias(const struct smalti_attention *a, int64_t head, const stru
 		packed[i] = i < a->queries + span->keys - 1 ? bias[last - i] * LOG2E : 0;
 }
 
-/* One vector of queries, from[d·row + lane] / sum, transposed back; 0 where no key had any weight. */
+/* Writes one vector of queries, from[d·row + lane] / sum, transposed back; 0 where no key had any weight. */
 INLINE void finish_vector(const struct smalti_attention *a, const float *from, int64_t row, vec sum,
 			  int64_t query, int64_t column, void *y)
 {
@@ -177,7 +175,7 @@ INLINE void finish_vector(const struct smalti_attention *a, const float *from, i
 	}
 }
 
-/* See struct smalti_attention. */
+/* Computes lse of struct smalti_attention. */
 static inline void finish_lse(int64_t queries, const float *origin, const float *sum, float *lse)
 {
 	for (int64_t i = 0; i < queries; i++)

@@ -3,20 +3,20 @@
 #include "kernels/cpu/suffix.h"
 #include "kernels/cpu/vector_math.h"
 
-/* f(z) = z·s(z): f′ = s·(1 + z·(1 − s)·inner), where s is the logistic function of something whose derivative
- * is `inner`. Where s is 0 or 1 so is f′, however large z. */
+/* Returns the slope of f(z) = z·s(z): f′ = s·(1 + z·(1 − s)·inner), where s is the logistic function of a
+ * term with the derivative `inner`. Where s is 0 or 1, so is f′, for any z. */
 INLINE vec logistic_slope(vec z, vec s, vec inner)
 {
 	return s * vec_fma(z * (1.f - s), inner, vec_set1(1.f));
 }
 
-/* Beyond this, where GELU's s is 0 or 1, z³ could overflow. NaN stays NaN. */
+/* Bounds z, as z³ could overflow; beyond the bounds GELU's s is 0 or 1. NaN stays NaN. */
 INLINE vec bounded(vec z)
 {
 	return vec_max(vec_set1(-32.f), vec_min(vec_set1(32.f), z));
 }
 
-/* gelu(z) = z / (1 + e^−2u), 2u = 2·√(2/π)·(z + 0.044715 z³). */
+/* Applies the slope of gelu(z) = z / (1 + e^−2u), 2u = 2·√(2/π)·(z + 0.044715 z³). */
 void FOR_ISA(smalti_gelu_backward)(int64_t count, const float *x, float *gy)
 {
 	const float factor = 1.5957691216f;
@@ -79,9 +79,9 @@ void FOR_ISA(smalti_column_sums)(int64_t rows, int64_t dim, const float *x, bool
 				  vec_read(SMALTI_F32, y, i, dim - i) + vec_read(SMALTI_F32, x, i, dim - i));
 }
 
-/* P = 2^(score·scale − lse), in the place of the scores, and P ⊙ (P′ − delta)·factor in the place of P′,
- * whose rows are keys; both as they are multiplied. Rows of `queries` may become shorter than they were: each
- * is read before it is written over. */
+/* Replaces the scores by P = 2^(score·scale − lse), and P′ by P ⊙ (P′ − delta)·factor; their rows are keys.
+ * Both are stored as the products read them. So rows of `queries` may become shorter: each is read before it
+ * is overwritten. */
 INLINE void weigh(const enum smalti_dtype stored, const enum smalti_dtype rounded,
 		  const struct smalti_attention_weights *w, const float *lse, const float *delta,
 		  void *scores, void *gradients)

@@ -14,7 +14,7 @@ void smalti_sinusoid(float value, float *y)
 	}
 }
 
-/* enc(p) = [sin(p·ω_k)…, cos(p·ω_k)…], ω_k = 10000^(−k/quarter). */
+/* Computes enc(p) = [sin(p·ω_k)…, cos(p·ω_k)…], ω_k = 10000^(−k/quarter). */
 static void encode_position(float position, int64_t quarter, float *y)
 {
 	for (int64_t k = 0; k < quarter; k++) {
@@ -24,7 +24,7 @@ static void encode_position(float position, int64_t quarter, float *y)
 	}
 }
 
-/* The span of coordinates is that of the native size, whatever the number of patches. */
+/* Encodes an axis: its coordinates span that of the native size, for any number of patches. */
 static void encode_axis(int64_t patches, int64_t dim, int64_t base, double interpolation_scale, float *table)
 {
 	const float stretch = (float)((double)patches / (double)base);

@@ -32,7 +32,7 @@ void smalti_unit_rows_backward(int64_t rows, int64_t dim, const float *x, float 
 	}
 }
 
-/* Products [rows, batch], in scratch. */
+/* Computes the products [rows, batch], in scratch. */
 static float *products_of(const struct smalti_contrast *c, const float *x, const float *y,
 			  struct smalti_error *error)
 {
@@ -43,8 +43,8 @@ static float *products_of(const struct smalti_contrast *c, const float *x, const
 	return products && smalti_dense(&dense, x, y, products, error) == 0 ? products : NULL;
 }
 
-/* Products are 1 at most, but for rounding, so that no exponential is too large before the factor's own is:
- * it is taken out of them all. */
+/* Takes the factor out of all exponentials: products are 1 at most, except for rounding, so none overflows
+ * before the factor's own does. */
 int smalti_contrast_sums(const struct smalti_contrast *c, const float *x, const float *y, double *lse,
 			 struct smalti_error *error)
 {
@@ -61,7 +61,7 @@ int smalti_contrast_sums(const struct smalti_contrast *c, const float *x, const 
 	return 0;
 }
 
-/* ∂loss/∂S of a row, in the place of its products. */
+/* Replaces the products of a row by ∂loss/∂S. */
 static void row_gradient(const struct smalti_contrast *c, int64_t own, const double *lse, const double *y_lse,
 			 float *row, double *loss, double *temperature)
 {

@@ -31,7 +31,7 @@ static int64_t input_rows(const struct smalti_conv *conv)
 	return conv->stride == 1 ? conv->rows + 2 : 2 * conv->rows + 1;
 }
 
-/* The convolution with weights in the layout `weights`, or in one that oneDNN chooses when NULL. */
+/* Describes the convolution with weights in the layout `weights`; NULL: oneDNN chooses one. */
 static dnnl_status_t describe_conv(const struct smalti_conv *conv, smalti_const_layout weights,
 				   dnnl_engine_t engine, dnnl_primitive_attr_t attributes,
 				   dnnl_primitive_desc_t *description)
@@ -61,7 +61,7 @@ static dnnl_status_t describe_conv(const struct smalti_conv *conv, smalti_const_
 	return status;
 }
 
-/* Weights in the layout of a tag; NULL where oneDNN has only reference code for it. */
+/* Returns the layout of a tag for weights; NULL where oneDNN has only reference code for it. */
 static smalti_layout tagged_layout(const struct smalti_conv *conv, dnnl_format_tag_t tag,
 				   dnnl_engine_t engine)
 {
@@ -72,7 +72,7 @@ static smalti_layout tagged_layout(const struct smalti_conv *conv, dnnl_format_t
 	if (!smalti_layout_by_tag(&layout, 4, dims, smalti_onednn_type(conv->compute), tag) &&
 	    !describe_conv(conv, layout, engine, NULL, &description))
 		dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, (void *)&implementation);
-	const bool is_fast = strncmp(implementation, "ref", 3) != 0; /* the name is the description's */
+	const bool is_fast = strncmp(implementation, "ref", 3) != 0; /* the description owns the name */
 	dnnl_primitive_desc_destroy(description);
 	if (is_fast)
 		return layout;
@@ -94,15 +94,15 @@ static smalti_layout chosen_layout(const struct smalti_conv *conv, dnnl_engine_t
 	return layout;
 }
 
-/* Weights are packed for any rows and width: here are some. */
+/* Returns a convolution of some rows and width: weights are packed for any. */
 static struct smalti_conv typical_conv(int64_t in, int64_t out, int stride, enum smalti_dtype compute)
 {
 	return (struct smalti_conv){16, 128, in, out, stride, compute, false};
 }
 
-/* What oneDNN would choose depends on the width, and its code for one width may refuse what it chose for
- * another and fall to reference code. These are taken at every width, at 0 to 9 % less speed than its choice:
- * in f32 for wide inputs, then for narrow ones; in bf16 with AMX, which is 10 times faster, then without. */
+/* Returns the layouts to try. oneDNN's choice depends on the width, and its code for another width may refuse
+ * it and fall back to reference code. These serve every width, at 0 to 9 % less speed than its choice: in f32
+ * for wide inputs, then for narrow ones; in bf16 with AMX, which is 10 times faster, then without. */
 static const dnnl_format_tag_t *layout_tags(enum smalti_dtype operands)
 {
 	static const dnnl_format_tag_t avx2[] = {dnnl_OIhw8i8o, dnnl_Ohwi8o};
@@ -142,10 +142,10 @@ static int describe(const void *context, dnnl_engine_t engine, dnnl_primitive_at
 	return smalti_onednn_check(status, "no such convolution", error);
 }
 
-/* Winograd's form pays where sums over the input channels are longer than its transforms. It multiplies in
- * f32 also what was rounded to 16 bits, since rounding the transforms again would cost accuracy: with a
- * quarter of the products that is faster than direct sums in bf16 everywhere but on AMX. Packed weights know
- * no rows or width, so the rule may not either. */
+/* Tells whether Winograd's form pays: where sums over the input channels are longer than its transforms. It
+ * multiplies also 16-bit operands in f32, since rounding the transforms again would cost accuracy. With a
+ * quarter of the products that is faster than direct sums in bf16 everywhere but on AMX. The rule ignores
+ * rows and width, as packed weights do. */
 static bool by_winograd(const struct smalti_conv *conv)
 {
 	const bool direct_is_faster = conv->compute == SMALTI_BF16 && smalti_isa() == SMALTI_ISA_AMX;

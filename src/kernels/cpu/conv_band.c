@@ -16,19 +16,19 @@ void smalti_band_edges(int64_t rows, int64_t width, int64_t channels, int64_t gr
 		smalti_groupnorm_moments(rows * width, channels, groups, x, moments);
 }
 
-/* Of a band on its way through a convolution, a slab of rows at a time: the slab's input lines, with one
- * above and one below, are assembled where caches still hold them when the kernel comes. */
+/* The convolution of a band, a slab of rows at a time. The slab's input lines, with one above and one below,
+ * are assembled shortly before the kernel, so that caches still hold them. */
 struct context {
 	const struct smalti_conv_band *band;
-	struct smalti_conv conv;        /* of a slab; rows: of the highest one */
+	struct smalti_conv conv;        /* a slab's; rows: the most of a slab */
 	const float *coefficients;      /* a[in], b[in] of GroupNorm, or NULL */
-	struct smalti_moments *moments; /* of a slab's output; NULL when nobody wants them */
+	struct smalti_moments *moments; /* of a slab's output; NULL: not wanted */
 	char *lines;                    /* [lines_of(conv.rows), conv.width, in] of dtype compute */
-	char *normalised;               /* one row of x, when it is to be doubled */
+	char *normalised;               /* one row of x before it is doubled */
 	int64_t scale, line_bytes;
 };
 
-/* f(row) of x, or of a neighbour's row. */
+/* Writes f(row) of x, or of a neighbour's row. */
 static void put_row(const struct context *p, const float *row, char *line)
 {
 	const struct smalti_conv_band *band = p->band;
@@ -42,13 +42,13 @@ static void put_row(const struct context *p, const float *row, char *line)
 		smalti_upsample_row(band->width, band->in, band->compute, direct, line);
 }
 
-/* A convolution of stride 2 looks down and to the right only. */
+/* Returns the input lines of some rows. Stride 2 needs none above. */
 static int64_t lines_of(const struct context *p, int64_t rows)
 {
 	return p->conv.stride == 2 ? 2 * rows + 1 : rows + 2;
 }
 
-/* Row `row` of the scaled map, from -1 to scale·rows, into line `line` of the slab. */
+/* Writes row `row` of the scaled map, from -1 to scale·rows, into line `line` of the slab. */
 static void put_line(const struct context *p, int64_t row, int64_t line)
 {
 	const struct smalti_conv_band *band = p->band;
@@ -90,7 +90,7 @@ static int prepare(struct context *p, struct smalti_error *error)
 	return 0;
 }
 
-/* Rows [first, first + rows) of y. */
+/* Computes rows [first, first + rows) of y. */
 static int convolve_slab(const struct context *p, int64_t first, int64_t rows, struct smalti_error *error)
 {
 	struct smalti_conv conv = p->conv;

@@ -27,7 +27,7 @@ void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum 
 	}
 }
 
-/* As it lies in memory, `stride` elements from a row to the next. */
+/* A matrix in memory, with `stride` elements from a row to the next. */
 struct matrix {
 	int64_t rows, columns, stride;
 	enum smalti_dtype dtype;
@@ -54,7 +54,7 @@ struct product {
 	int64_t y_stride;
 };
 
-/* Its copy in scratch, rounded, takes the place of an operand that is not multiplied as it is. */
+/* Replaces an operand that cannot be multiplied directly by its rounded copy in scratch. */
 static int round_operand(enum smalti_scratch_use use, enum smalti_dtype compute, struct matrix *m,
 			 struct smalti_error *error)
 {
@@ -151,9 +151,9 @@ static int multiply_copies(const struct product *p, struct smalti_error *error)
 	return smalti_onednn_check(status, "a product failed", error);
 }
 
-/* oneDNN's matmul reads its operands where they lie; its BLAS copies them first, which pays in large
- * products: with rows 18 KB apart matmul took 1.1 and 1.26 times as long (EPYC), with weights that no cache
- * held 1.4 times (Sapphire Rapids). */
+/* oneDNN's matmul reads its operands in place; its BLAS copies them first, which pays in large products: with
+ * rows 18 KB apart matmul took 1.1 and 1.26 times as long (EPYC), with weights that no cache held 1.4 times
+ * (Sapphire Rapids). */
 static bool is_large(const struct smalti_dense *d)
 {
 	const double large = 1 << 26; /* operations */
@@ -180,8 +180,8 @@ static int multiply_by_library(const struct smalti_dense *d, const void *a, cons
 	return 0;
 }
 
-/* Of bf16 the library copies more than it multiplies: it took 1.3 times as long by AMX, and 1.2 to 1.4 times
- * by AVX-512. */
+/* Computes bf16 without oneDNN, which copies more than it multiplies: it took 1.3 times as long by AMX, and
+ * 1.2 to 1.4 times by AVX-512. */
 int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b, void *y,
 		 struct smalti_error *error)
 {

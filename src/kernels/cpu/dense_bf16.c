@@ -4,10 +4,10 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/cpu/workspace.h"
 
-/* Rows of a are packed, as many as the third cache holds for sure; then come b's columns, a block at a time,
- * to where it stays in the second cache, and meets all those rows. Operands are rounded on the way. Sums
- * begin at 0, and are added to what y has when a piece of their terms is done: of a result in bf16, to f32
- * sums of the pieces before. */
+/* Rows of a are packed, as many as the third cache certainly holds. Then b's columns are packed, a block at a
+ * time, into the second cache, and meet all those rows. Operands are rounded on the way. Sums begin at 0.
+ * When a piece of their terms is done, they are added to y, or for a result in bf16, to f32 sums of the
+ * pieces before. */
 enum {
 	ROWS = 2 * TILE,
 	COLUMNS = 2 * TILE,
@@ -21,7 +21,7 @@ struct operand {
 	const char *data;
 	enum smalti_dtype dtype;
 	int64_t lines, stride; /* elements from a line to the next, or from a term to the next */
-	bool along;            /* the terms of a line lie beside each other, and not the lines of a term */
+	bool along;            /* the terms of a line are contiguous, else the lines of a term */
 	bool pairs;            /* packed as tiles b; else as tiles a */
 };
 
@@ -34,7 +34,7 @@ struct work {
 	float *a;    /* tiles a [tile of rows, step of the piece] */
 	float *b;    /* tiles b [tile of columns, step of the piece] */
 	float *c;    /* 2 × 2 tiles c */
-	float *sums; /* of the pieces before, laid out as y; y itself where that is f32 */
+	float *sums; /* of the pieces before, in y's layout; y itself where that is f32 */
 };
 
 static int64_t parts(int64_t whole, int64_t part)
@@ -42,8 +42,8 @@ static int64_t parts(int64_t whole, int64_t part)
 	return (whole + part - 1) / part;
 }
 
-/* The most lines, in whole blocks of 2 tiles, whose terms are within so many bytes, or all, in equal parts.
- */
+/* Returns the lines of a block, in whole blocks of 2 tiles and equal parts: all, or as many as fit in so many
+ * bytes. */
 static int64_t lines_of(int64_t lines, int64_t terms, int64_t bytes)
 {
 	const int64_t most = bytes / 2 / terms / (2 * TILE) * (2 * TILE);
@@ -76,7 +76,7 @@ int64_t FOR_ISA(smalti_dense_bf16_scratch)(const struct smalti_dense *dense)
 	return lay_out(dense, &cut, NULL, &work);
 }
 
-/* The pairs of two terms of TILE lines, the first `lines` of which are there. */
+/* Reads the pairs of two terms of TILE lines, of which the first `lines` exist. */
 INLINE vec read_pairs(enum smalti_dtype dtype, const char *from, int64_t stride, int64_t lines, int64_t terms)
 {
 	const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8,
@@ -90,15 +90,15 @@ INLINE vec read_pairs(enum smalti_dtype dtype, const char *from, int64_t stride,
 	return (vec)_mm512_permutexvar_epi16(order, both);
 }
 
-/* Of an operand, in whole tiles [tile of lines, step]. */
+/* What is packed of an operand, in whole tiles [tile of lines, step]. */
 struct packing {
 	const struct operand *operand;
 	int64_t line, lines, term, terms;
 	float *to;
 };
 
-/* The tile of the first `lines` lines and `terms` terms from the given ones on, zeros where there are no
- * more. */
+/* Packs the tile of the first `lines` lines and `terms` terms from the given ones on, with zeros behind them.
+ */
 INLINE void pack_tile(enum smalti_dtype dtype, const bool along, const bool pairs, const struct operand *o,
 		      int64_t line, const int64_t lines, int64_t term, const int64_t terms, float *to)
 {
@@ -122,7 +122,7 @@ INLINE void pack_tile(enum smalti_dtype dtype, const bool along, const bool pair
 		vec_store(to + i * TILE, tile[i]);
 }
 
-/* In the order in which they lie in memory. */
+/* Packs the tiles in their operand's order in memory. */
 INLINE void pack_tiles(enum smalti_dtype dtype, const bool along, const bool pairs, const struct packing *p)
 {
 	const int64_t tiles = parts(p->lines, TILE), steps = parts(p->terms, TILE_TERMS);
@@ -159,10 +159,10 @@ static void pack(const struct packing *p)
 /* A piece of the sums of at most ROWS rows and COLUMNS columns. */
 struct block {
 	int64_t row, rows, column, columns, steps;
-	bool first, last; /* of the pieces */
+	bool first, last; /* among the pieces */
 };
 
-/* The sums of the pieces before; of the first, what is there without the product. */
+/* Returns the sums of the pieces before; for the first, what is added to the product. */
 INLINE vec before(const struct smalti_dense *d, const struct block *b, const struct work *work, int64_t at,
 		  int64_t column, int64_t count, const void *y)
 {
@@ -176,7 +176,7 @@ INLINE vec before(const struct smalti_dense *d, const struct block *b, const str
 	return value;
 }
 
-/* Takes the tiles of sums to where they belong. */
+/* Adds the tiles of sums to the sums of the pieces before. */
 static void finish(const struct smalti_dense *d, const struct block *b, const struct work *work, void *y)
 {
 	for (int64_t row = 0; row < b->rows; row++)
@@ -193,7 +193,7 @@ static void finish(const struct smalti_dense *d, const struct block *b, const st
 		}
 }
 
-/* The packed tiles are those from these on. What finish() reads and writes is asked for a block ahead. */
+/* Multiplies the packed tiles from these on. Prefetches what finish() reads and writes a block ahead. */
 static void multiply(const struct smalti_dense *d, const struct work *work, const struct block *b,
 		     const float *a_tiles, const float *b_tiles, const void *y)
 {
@@ -223,7 +223,7 @@ static void multiply(const struct smalti_dense *d, const struct work *work, cons
 		tiles_multiply(1, 1, false, &product);
 }
 
-/* The packed rows, `rows` from the block's on, and the packed columns. */
+/* Multiplies the packed rows, `rows` from the block's on, and the packed columns. */
 static void multiply_packed(const struct smalti_dense *d, const struct work *work, struct block block,
 			    int64_t rows, int64_t columns, void *y)
 {

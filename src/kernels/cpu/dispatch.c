@@ -45,10 +45,10 @@ int64_t smalti_attention_state(int64_t queries, int64_t heads, int64_t head_dim)
 	return smalti_multiply(&floats, head_dim + 2) && smalti_multiply(&floats, heads) ? floats : -1;
 }
 
-/* 2^40 tokens are beyond any memory, and keep the sizes of the working memory within 64 bits. */
+/* 2^40 tokens exceed any memory, and keep the sizes of the working memory within 64 bits. */
 static const int64_t most_tokens = (int64_t)1 << 40;
 
-/* All of the call; -1 when there are too many, or a negative number. */
+/* Counts the keys of a call; -1 for too many, or a negative number. */
 static int64_t count_keys(int64_t blocks, const struct smalti_keys *block)
 {
 	int64_t keys = 0;

@@ -47,8 +47,8 @@ void FOR_ISA(smalti_multiply)(int64_t count, const float *z, enum smalti_dtype d
 			  vec_read(SMALTI_F32, z, i, count - i) * vec_read(dtype, operand, i, count - i));
 }
 
-/* Levels 0 … `most` of [-1, 1]: the operations of docs/reference.md 5.4 one by one, none fused, so that these
- * bits are the same everywhere. */
+/* Returns levels 0 … `most` of [-1, 1] by the operations of docs/reference.md 5.4, one by one and none fused,
+ * so that all machines have equal bits. */
 INLINE uvec levels(vec x, float most)
 {
 	vec value = x * 0.5f + 0.5f;

@@ -9,7 +9,7 @@
 #include "kernels/matmul.h"
 #include "kernels/norms.h"
 
-/* Scores [keys, queries] and the gradients of their softmax, f32, become the weights and the scores'
+/* How scores [keys, queries] and the gradients of their softmax, f32, become the weights and the scores'
  * gradients, rounded to `dtype`, stored as `stored`. `lse` as of struct smalti_attention; `delta` [queries]
  * is the sum of weights times their gradients. */
 struct smalti_attention_weights {
@@ -19,12 +19,12 @@ struct smalti_attention_weights {
 };
 
 /* The kernels that are compiled once per instruction set. attention.c, backward.c, norms.c, elementwise.c,
- * winograd*.c and measure.c of this directory are written in vectors of no fixed width (vector.h); the build
- * compiles them with the flags of each set and with SMALTI_CPU_ISA naming it, table.c gathers the results,
- * and the public functions of attention.h, norms.h and elementwise.h (dispatch.c) call through the table of
- * this machine. Arguments are those of the public function of the same name. */
+ * winograd*.c and measure.c of this directory use vectors of no fixed width (vector.h). The build compiles
+ * them with the flags of each set and with SMALTI_CPU_ISA naming it, and table.c gathers the results. The
+ * public functions of attention.h, norms.h and elementwise.h (dispatch.c) call through this machine's table.
+ * Arguments are those of the public function of the same name. */
 struct smalti_cpu_kernels {
-	/* Floats of working memory that attention() needs. */
+	/* Floats of working memory for attention(). */
 	int64_t (*attention_scratch)(const struct smalti_attention *attention);
 	void (*attention)(const struct smalti_attention *attention, const void *q,
 			  const struct smalti_keys *blocks, float *state, void *y, float *scratch);
@@ -58,10 +58,10 @@ struct smalti_cpu_kernels {
 			   float *value, float *mean, float *square);
 	void (*average_rows)(int64_t count, float part, const float *value, float *average);
 	double (*square_row)(int64_t count, const float *x);
-	/* Σ of squares, which are added to the sums of their columns, too: of factor·gradient. */
+	/* Returns Σ of squares of factor·gradient, and adds each square to its column's sum. */
 	double (*came_squares)(int64_t count, float factor, const float *gradient, double *sums);
 	double (*came_steps)(int64_t count, float factor, const float *gradient, const float *columns);
-	/* The mean takes the step in; then of how far the step is from it. */
+	/* Updates the mean by the step; then likewise, of the step minus the mean. */
 	double (*came_means)(int64_t count, float factor, float beta, const float *gradient,
 			     const float *columns, float *mean, double *sums);
 	/* value = decay·value − factor·mean·columns */
@@ -71,7 +71,7 @@ struct smalti_cpu_kernels {
 	void (*gate_add)(int64_t count, const float *gate, const float *z, float *y);
 	void (*multiply)(int64_t count, const float *z, enum smalti_dtype dtype, const void *operand,
 			 void *y);
-	/* Floats of working memory that matmul_raw() needs. */
+	/* Floats of working memory for matmul_raw(). */
 	int64_t (*matmul_raw_scratch)(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x,
 				      int parts);
 	void (*matmul_raw)(const struct smalti_matmul *matmul, const struct smalti_raw_columns *x, int parts,
@@ -98,8 +98,8 @@ struct smalti_cpu_kernels {
 	void (*measure_triad)(int64_t count, const float *x, const float *y, float *z);
 };
 
-/* Whether y can have the dtype that it is to have: for matmul.c and matmul_raw.c. */
+/* Checks that y can have the wanted dtype: for matmul.c and matmul_raw.c. */
 int smalti_matmul_check_result(const struct smalti_matmul *matmul, struct smalti_error *error);
 
-/* Of one instruction set, whether or not this machine has it; NULL where it was not compiled. */
+/* Returns the kernels of one instruction set, whether or not this machine has it; NULL: not compiled. */
 const struct smalti_cpu_kernels *smalti_cpu_kernels(enum smalti_isa isa);

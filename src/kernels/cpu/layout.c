@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Where the pixel (channel, row p, column q) of a token lies in the planes. */
+/* Returns where the pixel (channel, row p, column q) of a token lies in the planes. */
 static int64_t pixel_of(const struct smalti_patches *s, int64_t token, int64_t channel, int64_t p, int64_t q)
 {
 	const int64_t y = token / s->columns * s->patch + p;
@@ -11,7 +11,7 @@ static int64_t pixel_of(const struct smalti_patches *s, int64_t token, int64_t c
 	return (channel * s->height + y) * s->width + x;
 }
 
-/* The column of a token that holds it. */
+/* Returns the column of a token that holds the pixel. */
 static int64_t column_of(const struct smalti_patches *s, int64_t channel, int64_t p, int64_t q)
 {
 	const int64_t pixel = p * s->patch + q;
@@ -58,7 +58,7 @@ void smalti_planes_to_pixels(int64_t channels, int64_t height, int64_t width, in
 				*y++ = planes[(channel * height + row) * width + column] * scale;
 }
 
-/* NaN stays NaN. */
+/* Returns the deviation; NaN stays NaN. */
 static float deviation(float log_variance)
 {
 	return expf(0.5f * (log_variance < -30.f ? -30.f : log_variance > 20.f ? 20.f : log_variance));

@@ -16,7 +16,7 @@ static bool is_better(const struct smalti_match *a, const struct smalti_match *b
 	return a->score > b->score || (a->score == b->score && a->row < b->row);
 }
 
-/* One that is better than the last. */
+/* Inserts a match that is better than the last. */
 static void insert(int64_t top, const struct smalti_match *match, struct smalti_match *matches)
 {
 	int64_t at = top - 1;
@@ -25,7 +25,7 @@ static void insert(int64_t top, const struct smalti_match *match, struct smalti_
 	matches[at] = *match;
 }
 
-/* Whether any of them might be among the best: few are, so that this is what takes the time. */
+/* Tells whether any score might be among the best. Few are, so most of the time is spent here. */
 static bool any_reaches(const float *scores, int64_t count, float least)
 {
 	int any = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul.h on oneDNN: in one go where it has the dtypes and the epilogue at speed, else in f32 with the
- * rest done here.
+/* matmul.h on oneDNN: in one go where oneDNN does the dtypes and the epilogue fast, else in f32 with the rest
+ * done here.
  *
- * Packed f32 weights, and bf16 ones where oneDNN is good at bf16, are in its own layout. Other weights of 16
- * bits stay so in memory: they are panels of columns, each in oneDNN's f32 layout with its elements
- * narrowed, widened into the cache when their turn comes. Every panel but the last has as many columns;
- * all start at a multiple of what a layout's padding needs at most. */
+ * Packed f32 weights, and bf16 ones where oneDNN is fast at bf16, are in its own layout. Other weights of 16
+ * bits stay so in memory: they are panels of columns, each in oneDNN's f32 layout with its elements narrowed,
+ * and widened into the cache for its product. All panels but the last have equally many columns; all start at
+ * a multiple of the largest padding of a layout. */
 #include "kernels/matmul.h"
 
 #include "kernels/cpu/kernels.h"
@@ -135,7 +135,7 @@ int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
 	return 0;
 }
 
-/* Working memory of a matmul that is not done in one go; parts that are not needed have no elements. */
+/* Working memory of a matmul that is not done in one go; unneeded parts have no elements. */
 struct workspace {
 	float *x;       /* [rows, in]: x widened */
 	float *weights; /* a panel widened */
@@ -158,14 +158,14 @@ static int reserve(struct workspace *workspace, int64_t rows, int64_t in, int64_
 	return 0;
 }
 
-/* Whether the epilogue operates on y or another matrix, which oneDNN does not see of a panel. */
+/* Tells whether the epilogue operates on y or another matrix, which oneDNN cannot do on a panel. */
 static bool is_binary(enum smalti_epilogue epilogue)
 {
 	return epilogue == SMALTI_EPILOGUE_ADD || epilogue == SMALTI_EPILOGUE_GATE_ADD ||
 	       epilogue == SMALTI_EPILOGUE_MULTIPLY;
 }
 
-/* Columns [first, first + columns) of y from z. */
+/* Computes columns [first, first + columns) of y from z. */
 static void finish(const struct smalti_matmul *matmul, int64_t first, int64_t columns, const float *z,
 		   const void *operand, void *y)
 {
@@ -190,8 +190,8 @@ static void finish(const struct smalti_matmul *matmul, int64_t first, int64_t co
 	}
 }
 
-/* Whether oneDNN does it all at speed: it has no f32 products with results of 16 bits, and below AVX-512 only
- * reference code for a multiplication before a sum. */
+/* Tells whether oneDNN does all of it fast: it has no f32 products with results of 16 bits, and below AVX-512
+ * only reference code for a multiplication before a sum. */
 static bool in_one_go(const struct smalti_matmul *matmul)
 {
 	if (in_panels(matmul->compute) || (matmul->result != SMALTI_F32 && matmul->result != matmul->compute))

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* A row's sums go into several vectors in turn: shorter chains of additions, and a smaller error. */
+/* A row is summed in several vectors in turn: chains of additions are shorter, and errors smaller. */
 enum { SUMS = 4 };
 enum { LINE_FLOATS = 16 };
 
@@ -13,7 +13,7 @@ INLINE float sum_all(const vec sums[SUMS])
 	return vec_sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
-/* What goes into sums[turn] of the row's elements from `i` on: zeros past its end. */
+/* Returns what sums[turn] adds of the row's elements from `i` on: zeros past its end. */
 INLINE vec read_turn(int64_t dim, const float *x, int64_t i, int turn)
 {
 	i += turn * LANES;
@@ -31,7 +31,7 @@ static float mean_of(int64_t dim, const float *x)
 	return sum_all(sums) / (float)dim;
 }
 
-/* Lanes past the end, as 0. */
+/* Sets lanes past the end to 0. */
 INLINE vec vec_trim(vec value, int64_t count)
 {
 	if (count >= LANES)
@@ -46,8 +46,8 @@ struct normal {
 	float origin, offset, factor;
 };
 
-/* A first mean, rounded to f32, is only a shift here: deviations from it correct it, so that a mean
- * much larger than the deviations costs no accuracy. */
+/* The first mean, rounded to f32, is only a shift: deviations from it correct it, so that a mean much larger
+ * than the deviations costs no accuracy. */
 static struct normal normal_of(int64_t dim, const float *x, float epsilon)
 {
 	float origin = mean_of(dim, x);
@@ -90,7 +90,7 @@ void FOR_ISA(smalti_layernorm_modulate)(int64_t rows, int64_t dim, const float *
 		layernorm_row(dim, x + row * dim, epsilon, shift, scale, dtype, y, row * dim);
 }
 
-/* With n the normalised row and g = gy ⊙ (1 + scale): gx = factor·(g − mean(g) − n·mean(g ⊙ n)),
+/* Computes, with n the normalised row and g = gy ⊙ (1 + scale), gx = factor·(g − mean(g) − n·mean(g ⊙ n)),
  * gshift += gy, gscale += gy ⊙ n. */
 static void layernorm_row_backward(const struct smalti_layernorm_backward *l, const float *x,
 				   const float *scale, const float *gy, float *gx, float *gshift,
@@ -158,7 +158,7 @@ void FOR_ISA(smalti_rmsnorm)(int64_t rows, int64_t dim, const float *x, float ep
 		rmsnorm_row(dim, x + row * dim, epsilon, weight, dtype, y, row * dim);
 }
 
-/* Half the lanes of a vec, as wide in double precision. */
+/* Half the lanes of a vec, at the same width in double precision. */
 typedef double dvec __attribute__((vector_size(VEC_BYTES)));
 typedef float halfvec __attribute__((vector_size(VEC_BYTES / 2)));
 enum { HALF = LANES / 2 };
@@ -191,8 +191,8 @@ struct sums {
 	double shift[SLAB], sum[SLAB], squares[SLAB];
 };
 
-/* `vectors` times HALF channels of a block of pixels into the sums. The next block is asked for, as it comes
- * in pieces that are too far apart for the hardware to estimate. */
+/* Adds `vectors` times HALF channels of a block of pixels to the sums. Prefetches the next block: its pieces
+ * are too far apart for the hardware to do so. */
 INLINE void add_vectors(const int vectors, int64_t pixels, int64_t channels, const float *x, int at,
 			struct sums *sums)
 {
@@ -230,7 +230,7 @@ static void add_channel(int64_t pixels, int64_t channels, const float *x, int at
 	}
 }
 
-/* Sums of deviations from the first pixel: their squares do not cancel when the mean is large. */
+/* Sums deviations from the first pixel: their squares do not cancel when the mean is large. */
 static void sum_slab(int64_t pixels, int64_t channels, const float *x, int width, struct sums *sums)
 {
 	for (int at = 0; at < width; at++) {
@@ -295,7 +295,7 @@ static void apply(bool silu, enum smalti_dtype dtype, int64_t rows, int64_t chan
 		FOR_DTYPE(dtype, apply_rows, false, rows, channels, x, a, b, at, y);
 }
 
-/* Pixels with few channels share a vector, when they fill it. */
+/* Normalises; pixels with few channels share a vector, when they fill it. */
 void FOR_ISA(smalti_groupnorm_apply)(int64_t pixels, int64_t channels, const float *x, const float *a,
 				     const float *b, bool silu, enum smalti_dtype dtype, void *y)
 {

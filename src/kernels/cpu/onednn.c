@@ -5,7 +5,8 @@
 
 #include <dnnl_debug.h>
 
-/* Of the OpenMP runtime that libdnnl is linked with; its header belongs to one compiler or another. */
+/* Functions of the OpenMP runtime that libdnnl is linked with; its header belongs to one compiler or another.
+ */
 extern void omp_set_num_threads(int count);
 extern int omp_get_max_threads(void);
 
@@ -51,7 +52,7 @@ static void release_thread(void *value)
 
 static void set_up(void)
 {
-	smalti_isa(); /* limits oneDNN, which has to come before its first use */
+	smalti_isa(); /* limits oneDNN, which must come before its first use */
 	engine_status = dnnl_engine_create(&engine, dnnl_cpu, 0);
 	key_status = pthread_key_create(&thread_key, release_thread);
 }
@@ -114,7 +115,7 @@ dnnl_stream_t smalti_onednn_stream(struct smalti_error *error)
 	return thread ? thread->stream : NULL;
 }
 
-/* The slot of that key, else an empty one: the least recently used gives way. */
+/* Returns the slot of that key, else an empty one: the least recently used is cleared. */
 static struct primitive *find(struct thread *thread, const struct smalti_onednn_key *key)
 {
 	struct primitive *oldest = &thread->primitives[0];

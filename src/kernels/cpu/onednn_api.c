@@ -82,7 +82,7 @@ dnnl_status_t smalti_onednn_convolution(dnnl_primitive_desc_t *description, dnnl
 
 #else
 
-/* `status` is what filling it gave. */
+/* Keeps a layout if `status`, of its filling, is success. */
 static dnnl_status_t keep(smalti_layout *layout, const dnnl_memory_desc_t *filled, dnnl_status_t status)
 {
 	*layout = NULL;

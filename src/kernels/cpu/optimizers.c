@@ -30,16 +30,16 @@ void smalti_adamw(const struct smalti_adamw *adamw, int64_t count, const float *
 	here()->adamw_rows(&factors, count, gradient, value, mean, square);
 }
 
-/* One update by CAME. Elements run over the batch, then the parts, then rows and columns. */
+/* One update by CAME. Elements are ordered by batch, then part, then row and column. */
 struct update {
 	const struct smalti_came *came;
 	const struct smalti_came_shape *shape;
 	const float *const *gradient;
 	float *const *value, *const *mean;
 	int64_t rows;   /* of all parts */
-	float *inverse; /* roots of the factors, of each matrix: of its rows, then of its columns */
-	double *sums;   /* of a matrix: its columns */
-	double clip;    /* what the step is divided by */
+	float *inverse; /* roots of the factors of each matrix: of its rows, then of its columns */
+	double *sums;   /* a matrix's, by columns */
+	double clip;    /* the divisor of the step */
 };
 
 int64_t smalti_came_factors(const struct smalti_came_shape *shape)
@@ -49,7 +49,7 @@ int64_t smalti_came_factors(const struct smalti_came_shape *shape)
 	return shape->parts * shape->batch * shape->rows * shape->columns;
 }
 
-/* Row r of matrix b, of whichever part it is in. */
+/* Returns where row r of matrix b begins in *part. */
 static int64_t row_of(const struct update *u, int64_t b, int64_t r, int *part)
 {
 	*part = (int)(r / u->shape->rows);
@@ -61,8 +61,8 @@ static float *inverse_of(const struct update *u, int64_t b)
 	return u->inverse + b * (u->rows + u->shape->columns);
 }
 
-/* means = beta·means + (1 − beta)·(sums / of + epsilon); then inverse = (means / their mean, if `normal`)^−½
- */
+/* Computes means = beta·means + (1 − beta)·(sums / of + epsilon), then inverse = (means / their mean, if
+ * `normal`)^−½. */
 static void put_factor(double beta, double epsilon, const double *sums, int64_t count, double of, bool normal,
 		       float *means, float *inverse)
 {
@@ -75,14 +75,14 @@ static void put_factor(double beta, double epsilon, const double *sums, int64_t 
 		inverse[i] = (float)(1 / sqrt(normal ? means[i] / mean : means[i]));
 }
 
-/* What a row's gradients are multiplied by on their way to its step. */
+/* Returns the factor from a row's gradients to its step. */
 static float row_factor(const struct update *u, float inverse)
 {
 	return (float)(u->came->gradient_scale * (double)inverse / u->clip);
 }
 
-/* Σ over a row of squares that are added to those of their columns: of the gradient, or of how far the step
- * is from its mean, which takes it in. */
+/* Returns Σ over a row of squares, and adds each to its column's sum: of the gradient, or of the step's
+ * difference from its mean, which it updates. */
 typedef double row_squares(const struct update *u, int64_t b, int64_t r);
 
 static double gradient_squares(const struct update *u, int64_t b, int64_t r)
@@ -103,7 +103,7 @@ static double instability(const struct update *u, int64_t b, int64_t r)
 				  u->sums);
 }
 
-/* Of matrix b: the factors of these squares, by β and ε number `which`, and their inverse roots. */
+/* Computes the factors of matrix b from these squares, by β and ε number `which`, and their inverse roots. */
 static void factor(const struct update *u, int64_t b, int which, row_squares *squares, float *factors)
 {
 	const double beta = u->came->betas[1 + which], epsilon = u->came->epsilons[which];

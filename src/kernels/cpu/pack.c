@@ -8,7 +8,7 @@ enum {
 	STAGED = 1 << 18 /* elements wanted at a time */
 };
 
-/* Where in the stacked parts the reading is. */
+/* The reading position in the stacked parts. */
 struct reader {
 	const struct smalti_weight_part *part;
 	int64_t row, row_length;
@@ -32,14 +32,13 @@ static void read_rows(struct reader *reader, int64_t rows, float *to)
 	}
 }
 
-/* oneDNN's own rounding would do, but the layout may keep f32. */
+/* Rounds here, as oneDNN rounds nothing where the layout keeps f32. */
 static void round_values(enum smalti_dtype dtype, float *values, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++)
 		values[i] = smalti_round(dtype, values[i]);
 }
 
-/* Where values come from and go to. */
 struct move {
 	smalti_const_layout from_layout, to_layout;
 	void *from, *to;
@@ -69,7 +68,8 @@ static dnnl_status_t move(const struct move *move, dnnl_engine_t engine, dnnl_st
 	return status;
 }
 
-/* The f32 values at `from`, dense with strides `plain`, to rows [origin, …) along `axis` of `packed`. */
+/* Moves the f32 values at `from`, dense with strides `plain`, to rows [origin, …) along `axis` of `packed`.
+ */
 static int reorder(smalti_const_layout packed, int axis, int64_t origin, int64_t rows,
 		   const dnnl_dims_t plain, float *from, void *to, struct smalti_error *error)
 {

@@ -49,7 +49,7 @@ static dnnl_status_t set_epilogue(const struct smalti_product *product, dnnl_pri
 	return status;
 }
 
-/* With weights in the layout `weights`, or in one that oneDNN chooses when NULL. */
+/* Describes the product with weights in the layout `weights`; NULL: oneDNN chooses one. */
 static dnnl_status_t describe_product(const struct smalti_product *product, smalti_const_layout weights,
 				      dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
 				      dnnl_primitive_desc_t *description)

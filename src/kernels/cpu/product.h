@@ -3,8 +3,8 @@
 
 #include "kernels/cpu/onednn.h"
 
-/* A matmul as oneDNN does it in one go. All of its matrices are dense: for strided ones it has only
- * reference code. */
+/* A matmul that oneDNN does in one go. All of its matrices are dense: for strided ones it has only reference
+ * code. */
 struct smalti_product {
 	int64_t rows, in, out;
 	enum smalti_dtype operands, result;
@@ -12,7 +12,7 @@ struct smalti_product {
 	bool bias;
 };
 
-/* The layout of weights [in, out]: what oneDNN prefers for a typical number of rows, imposed on all. NULL
+/* Returns the layout of weights [in, out]: oneDNN's choice for a typical number of rows, used for all. NULL
  * with an error; free with smalti_layout_free(). */
 smalti_layout smalti_product_layout(int64_t in, int64_t out, enum smalti_dtype operands,
 				    struct smalti_error *error);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu/raw_parts.h"
 
-/* A vector holds LANES outputs, and a tile of ROWS × OUTPUTS sums stays in registers, to which an input adds
- * its weights, times each row's value of it: whatever the number of rows, no lane is wasted.
+/* A vector holds LANES outputs, and a tile of ROWS × OUTPUTS sums stays in registers. Each input adds its
+ * weights, times its value in each row: no lane is wasted for any number of rows.
  *
- * A block of x is copied to where it stays in the second cache. Then, OUTPUTS outputs and a piece of the
- * inputs at a time, weights are widened and transposed into the first cache and meet all rows of the block.
- * Meanwhile the next weights are asked for and the next block is copied, a few cache lines at a time. Pieces
- * depend on the number of inputs alone, and so does the order of all sums: of a piece one input after the
- * other, then one piece after the other. */
+ * A block of x is copied into the second cache. Then, OUTPUTS outputs and a piece of the inputs at a time,
+ * weights are widened and transposed into the first cache and meet all rows of the block. Meanwhile the next
+ * weights are prefetched and the next block is copied, a few cache lines at a time. Pieces depend on the
+ * number of inputs alone, and so does the order of all sums: one input after the other in a piece, then one
+ * piece after the other. */
 #if VEC_BYTES == 64
 enum { ROWS = 14 };
 #else
@@ -18,9 +18,9 @@ enum {
 	VECTORS = 2, /* of outputs in a tile */
 	OUTPUTS = VECTORS * LANES,
 	DEPTH = SMALTI_RAW_DEPTH,
-	X_STRIDE = DEPTH + LINE, /* not a power of two: rows would share cache lines' places */
+	X_STRIDE = DEPTH + LINE, /* not a power of two: rows would share places in the cache */
 	LINE_BYTES = 4 * LINE,   /* of an output's weights that are widened at a time */
-	TURN = 8,                /* inputs after which what comes next is thought of */
+	TURN = 8,                /* inputs between two turns of prefetching and copying */
 	BLOCK = 1 << 18,         /* bytes in a block of x, at most: two are half of a small second cache */
 	MANY = 256               /* rows in a block, at most: of more, converting weights costs nothing */
 };
@@ -51,7 +51,7 @@ static struct partition partition_of(const struct smalti_matmul *m, const struct
 	return partition;
 }
 
-/* Cuts the scratch into its parts; the floats needed. With a NULL scratch only counts. */
+/* Cuts the scratch into its parts; returns the floats needed. With a NULL scratch it only counts. */
 static int64_t lay_out(const struct smalti_matmul *m, const struct partition *partition, float *scratch,
 		       struct work *work)
 {
@@ -76,7 +76,6 @@ int64_t FOR_ISA(smalti_matmul_raw_scratch)(const struct smalti_matmul *matmul,
 	return lay_out(matmul, &partition, NULL, &work);
 }
 
-/* What is multiplied. */
 struct operands {
 	const struct smalti_matmul *matmul;
 	const struct smalti_raw_columns *x;
@@ -85,12 +84,12 @@ struct operands {
 	struct partition partition;
 };
 
-/* Rows × inputs of x that belong together, all of one part. */
+/* Rows × inputs of x in one block, all of one part. */
 struct block {
 	int64_t row, rows;
 	int part;
 	int64_t first, end; /* inputs of the part */
-	int64_t input;      /* the first one's number among those of all parts */
+	int64_t input;      /* number of the first one among the inputs of all parts */
 };
 
 static struct block block_at(const struct operands *o, int64_t row, int part, int64_t first, int64_t input)
@@ -108,7 +107,7 @@ static bool is_last_of_rows(const struct operands *o, const struct block *block)
 	return block->part == o->x_parts - 1 && block->end == o->x[block->part].count;
 }
 
-/* The one behind `block`; without rows if there is none. */
+/* Returns the block after `block`; without rows if there is none. */
 static struct block block_after(const struct operands *o, const struct block *block)
 {
 	const int64_t input = block->input + block->end - block->first;
@@ -119,7 +118,7 @@ static struct block block_after(const struct operands *o, const struct block *bl
 	return block_at(o, block->row, block->part, block->end, input);
 }
 
-/* A block of x on its way to where it is packed: vector `k` of `row` of the piece that begins at `first`. */
+/* A block of x that is being packed: vector `k` of `row` of the piece that begins at `first`. */
 struct packing {
 	enum smalti_dtype dtype;
 	const void *x;
@@ -128,7 +127,7 @@ struct packing {
 	int64_t row, k, depth;
 	int64_t at; /* the row's first element of the piece */
 	float *to;
-	int64_t vectors; /* a turn */
+	int64_t vectors; /* per turn */
 };
 
 static struct packing begin_packing(const struct operands *o, const struct block *block, float *to,
@@ -146,7 +145,7 @@ static struct packing begin_packing(const struct operands *o, const struct block
 				    parts(block->rows * smalti_round_up(inputs, LINE_BYTES) / LANES, turns)};
 }
 
-/* Some vectors more. */
+/* Packs some more vectors. */
 INLINE void pack(struct packing *p, int64_t vectors)
 {
 	for (; vectors && p->block.rows; vectors--) {
@@ -195,7 +194,7 @@ INLINE place place_load(const char *from)
 	return value;
 }
 
-/* 16 bytes of each of LANES / 4 rows, `stride` apart. */
+/* Reads 16 bytes of each of LANES / 4 rows, `stride` apart. */
 INLINE vec gather_places(const char *from, int64_t stride)
 {
 #if VEC_BYTES == 64
@@ -211,7 +210,7 @@ INLINE vec gather_places(const char *from, int64_t stride)
 #endif
 }
 
-/* Four inputs of all outputs, whose rows lie a LINE apart, to [input, OUTPUTS]. */
+/* Transposes four inputs of all outputs, whose rows lie a LINE apart, to [input, OUTPUTS]. */
 INLINE void turn_floats(const enum smalti_dtype compute, const char *staged, float *to)
 {
 	UNROLL
@@ -236,7 +235,7 @@ INLINE void turn_floats(const enum smalti_dtype compute, const char *staged, flo
 	}
 }
 
-/* The same of eight inputs of 16 bits. */
+/* Transposes eight inputs of 16 bits likewise. */
 INLINE void turn_halves(enum smalti_dtype dtype, const enum smalti_dtype compute, const char *staged,
 			float *to)
 {
@@ -264,7 +263,8 @@ INLINE void turn_halves(enum smalti_dtype dtype, const enum smalti_dtype compute
 	}
 }
 
-/* A cache line of each output's inputs, the last output repeated up to OUTPUTS; zeros from `bytes` on. */
+/* Copies a cache line of each output's inputs; repeats the last output up to OUTPUTS; zeros from `bytes` on.
+ */
 INLINE void stage(const char *from, int64_t stride, int64_t outputs, int64_t bytes, char *staged)
 {
 	for (int64_t o = 0; o < OUTPUTS; o++, staged += LINE_BYTES) {
@@ -275,7 +275,7 @@ INLINE void stage(const char *from, int64_t stride, int64_t outputs, int64_t byt
 	}
 }
 
-/* Weights of `outputs` outputs to [depth, OUTPUTS], rounded. */
+/* Widens weights of `outputs` outputs to [depth, OUTPUTS], rounded. */
 INLINE void widen(enum smalti_dtype dtype, const enum smalti_dtype compute, const struct panel *panel,
 		  int64_t outputs, int64_t depth, float *to)
 {
@@ -314,12 +314,12 @@ static void widen_panel(const struct smalti_matmul *m, enum smalti_dtype dtype, 
 	FOR_DTYPE(dtype, widen_for, m->compute, panel, outputs, depth, to);
 }
 
-/* The next weights, asked for while others are multiplied. */
+/* The next weights, prefetched during products. */
 struct prefetch {
 	struct panel panel;
-	int64_t bytes, outputs; /* wanted of each, left */
-	int64_t at;             /* in the first of them */
-	int64_t lines;          /* a turn */
+	int64_t bytes, outputs; /* wanted of each output; outputs left */
+	int64_t at;             /* in the first of these outputs */
+	int64_t lines;          /* per turn */
 };
 
 INLINE void prefetch_some(struct prefetch *prefetch)
@@ -335,13 +335,13 @@ INLINE void prefetch_some(struct prefetch *prefetch)
 	}
 }
 
-/* What is done besides in each turn. */
+/* The further work of each turn. */
 struct aside {
 	struct prefetch prefetch;
 	struct packing packing;
 };
 
-/* z[rows, OUTPUTS] (+)= Σ x[·, input]·w[input, ·]. */
+/* Computes z[rows, OUTPUTS] (+)= Σ x[·, input]·w[input, ·]. */
 INLINE void tile(const int rows, int64_t depth, const float *x, const float *w, bool add, struct aside *aside,
 		 float *z)
 {
@@ -399,7 +399,7 @@ static void tile_of(int64_t rows, int64_t depth, const float *x, const float *w,
 #undef TILE
 }
 
-/* A piece of OUTPUTS outputs with all rows of the block, in groups of nearly the same size. */
+/* Multiplies a piece of OUTPUTS outputs with all rows of the block, in groups of nearly equal size. */
 static void multiply_panel(const struct work *work, int64_t rows, int64_t depth, const float *x, bool add,
 			   struct aside *aside, float *z)
 {
@@ -411,13 +411,12 @@ static void multiply_panel(const struct work *work, int64_t rows, int64_t depth,
 	}
 }
 
-/* How many turns a panel has. */
 static int64_t count_turns(int64_t rows, int64_t depth)
 {
 	return parts(rows, ROWS) * parts(depth, TURN);
 }
 
-/* Of `block` and OUTPUTS outputs from `out` on. */
+/* Returns the panel of `block` and OUTPUTS outputs from `out` on. */
 static struct panel panel_of(const struct operands *o, const struct block *block, int64_t out)
 {
 	const struct smalti_raw_weight *weight = o->weight;
@@ -426,7 +425,7 @@ static struct panel panel_of(const struct operands *o, const struct block *block
 			      weight->stride * size};
 }
 
-/* z of a block whose x is packed, while that of the next one is; then come its weights. */
+/* Computes z of a packed block, while it packs the next one and prefetches its weights. */
 static void multiply_block(const struct operands *o, const struct work *work, const float *packed,
 			   const struct block *block, const struct block *next, struct packing *packing)
 {
@@ -487,7 +486,7 @@ void FOR_ISA(smalti_matmul_raw)(const struct smalti_matmul *m, const struct smal
 	for (int turn = 0; block.rows; turn ^= 1) {
 		const struct block next = block_after(&o, &block);
 		const int64_t turns = panels * count_turns(block.rows, block.end - block.first);
-		pack(&packing, INT64_MAX); /* what is left of it */
+		pack(&packing, INT64_MAX); /* the rest of it */
 		packing = begin_packing(&o, &next, work.x[turn ^ 1], turns);
 		multiply_block(&o, &work, work.x[turn], &block, &next, &packing);
 		if (is_last_of_rows(&o, &block))

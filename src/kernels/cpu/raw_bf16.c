@@ -2,10 +2,11 @@
 #include "kernels/cpu/raw_parts.h"
 #include "kernels/cpu/tiles.h"
 
-/* As in raw.c, but zᵀ = W·xᵀ in tiles of bf16 operands: rows of W are rows of tiles as they are, so that
- * they only have to be rounded; x, of which there is less, is packed in pairs. */
+/* As in raw.c, but zᵀ = W·xᵀ in tiles of bf16 operands. Rows of W are already rows of tiles and are only
+ * rounded; x, which is smaller, is packed in pairs. */
 
-/* Outputs and inputs of rounded weights at a time: with what passes by, as much as the first cache holds. */
+/* Outputs and inputs of rounded weights at a time: as many as the first cache holds beside what passes
+ * through. */
 enum { OUTPUTS = 2 * TILE, DEPTH = 512 };
 enum {
 	PIECE = 4096,    /* inputs in a piece, at most */
@@ -13,7 +14,7 @@ enum {
 	MANY = 256       /* rows in a block, at most: of more, converting weights costs nothing */
 };
 
-/* How a product is cut: inputs into pieces, which depend on how x is parted, rows into blocks. */
+/* The cut of a product: inputs into pieces, which depend on the parts of x, and rows into blocks. */
 struct cut {
 	int64_t depth;    /* inputs in each piece but the last */
 	int64_t rows;     /* in each block but the last */
@@ -57,7 +58,7 @@ int64_t FOR_ISA(smalti_matmul_raw_bf16_scratch)(const struct smalti_matmul *matm
 	return lay_out(&cut, NULL, &work);
 }
 
-/* A piece of a block of rows, zeros up to whole tiles. */
+/* Packs a piece of a block of rows, zeros up to whole tiles. */
 static void pack_rows(int64_t x_stride, const uint16_t *x, int64_t rows, int64_t depth, float *packed)
 {
 	for (int64_t row = 0; row < rows; row += TILE)
@@ -73,8 +74,8 @@ static void pack_rows(int64_t x_stride, const uint16_t *x, int64_t rows, int64_t
 		}
 }
 
-/* Weights of `outputs` outputs, the last of them repeated up to a whole tile; `next` are those that come
- * next, as far from each other. */
+/* Packs weights of `outputs` outputs, with the last repeated up to a whole tile, and prefetches those at
+ * `next`, at equal distances. */
 INLINE void pack_panel(enum smalti_dtype dtype, const struct panel *panel, const char *next, int64_t outputs,
 		       int64_t depth, float *to)
 {
@@ -91,7 +92,7 @@ INLINE void pack_panel(enum smalti_dtype dtype, const struct panel *panel, const
 	}
 }
 
-/* z[rows, tile of outputs] (+)= a tile of sums, transposed; z has room for whole tiles. */
+/* Computes z[rows, tile of outputs] (+)= a tile of sums, transposed; z has room for whole tiles. */
 static void add_tile(int64_t rows, const float *sums, bool first, int64_t z_stride, float *z)
 {
 	vec turned[TILE];
@@ -103,7 +104,7 @@ static void add_tile(int64_t rows, const float *sums, bool first, int64_t z_stri
 		vec_store(z, first ? turned[row] : vec_load(z) + turned[row]);
 }
 
-/* All rows of the block with one panel. */
+/* Multiplies all rows of the block with one panel. */
 INLINE void multiply_panel(const int output_tiles, const bool add, const struct work *work, int64_t rows,
 			   int64_t x_steps, int64_t step, int64_t terms)
 {
@@ -140,7 +141,7 @@ static void multiply_any(int64_t output_tiles, bool add, const struct work *work
 		multiply_panel(1, false, work, rows, x_steps, step, terms);
 }
 
-/* `piece` inputs from `first` of all of them, of a block of rows. */
+/* Multiplies `piece` inputs, from `first` of all of them, of a block of rows. */
 static void multiply_piece(const struct smalti_matmul *m, const struct smalti_raw_weight *weight,
 			   const struct cut *cut, const struct work *work, int64_t rows, int64_t first,
 			   int64_t piece)

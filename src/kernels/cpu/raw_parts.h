@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the f32 and the bf16 form of products with raw weights share. */
+/* Parts of both forms of products with raw weights, f32 and bf16. */
 #include "kernels/cpu/suffix.h"
 #include "kernels/cpu/vector_math.h"
 #include "kernels/cpu/workspace.h"
@@ -11,7 +11,7 @@ INLINE int64_t parts(int64_t whole, int64_t part)
 	return (whole + part - 1) / part;
 }
 
-/* Inputs of the widest part: pieces of inputs lie in one part. */
+/* Returns the inputs of the widest part: a piece of inputs lies in one part. */
 INLINE int64_t widest(const struct smalti_raw_columns *x, int parts)
 {
 	int64_t columns = 1; /* every part has one */
@@ -20,7 +20,7 @@ INLINE int64_t widest(const struct smalti_raw_columns *x, int parts)
 	return columns;
 }
 
-/* Where the weights of a block of outputs and inputs begin. */
+/* The beginning of the weights of a block of outputs and inputs. */
 struct panel {
 	const char *from;
 	int64_t stride; /* bytes from an output to the next */
@@ -44,7 +44,7 @@ INLINE vec apply(enum smalti_epilogue epilogue, vec z, vec gate, vec operand, ve
 	}
 }
 
-/* The outputs first … end − 1 of a row, which begins at element `at` of y, from their z. */
+/* Computes outputs first … end − 1 of a row, which begins at element `at` of y, from their z. */
 INLINE void finish_row(const struct smalti_matmul *m, int64_t first, int64_t end, const float *z,
 		       const float *bias, const void *operand, int64_t at, void *y)
 {

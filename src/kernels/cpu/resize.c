@@ -5,7 +5,7 @@
 
 enum { FRACTION_BITS = 22, CHANNELS = 3, BLOCK = 64 };
 
-/* The expressions are rounded just as Pillow's are: their order matters. */
+/* Filters keep the order of Pillow's operations, and so its rounding. */
 static double bilinear(double t)
 {
 	t = fabs(t);
@@ -41,7 +41,7 @@ static const struct {
     [SMALTI_FILTER_LANCZOS] = {lanczos, 3},
 };
 
-/* By how much the filter is widened, so that no sample of a larger axis is passed over. */
+/* Returns the factor that widens the filter, so that no sample of a larger axis is skipped. */
 static double widening(int64_t in, int64_t out)
 {
 	return in > out ? (double)in / (double)out : 1;
@@ -83,7 +83,7 @@ static uint8_t to_byte(int32_t sum)
 	return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* Sums stay within 32 bits: weights below 2 in all, times 255, and this. */
+/* Sums stay within 32 bits: weights below 2 in sum, times 255, plus this. */
 static const int32_t half = 1 << (FRACTION_BITS - 1);
 
 void smalti_resize_along(int64_t width, const struct smalti_taps *taps, const uint8_t *x, uint8_t *y)

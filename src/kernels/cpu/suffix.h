@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/kernels.h"
 
-/* FOR_ISA(name) is name_generic, name_avx2, name_avx512 …: SMALTI_CPU_ISA comes from the build. */
+/* FOR_ISA(name) is name_generic, name_avx2, name_avx512 and so on; the build defines SMALTI_CPU_ISA. */
 #define FOR_ISA_JOIN(name, isa)   name##_##isa
 #define FOR_ISA_EXPAND(name, isa) FOR_ISA_JOIN(name, isa)
 #define FOR_ISA(name)             FOR_ISA_EXPAND(name, SMALTI_CPU_ISA)
@@ -27,12 +27,12 @@
 	__typeof__(*((const struct smalti_cpu_kernels *)0)->name) FOR_ISA(smalti_##name);
 SMALTI_EACH_CPU_KERNEL(SMALTI_DECLARE_CPU_KERNEL)
 
-/* The same where operands are bf16; compiled where the instruction set multiplies bf16. */
+/* The forms for bf16 operands, compiled where the instruction set multiplies bf16. */
 __typeof__(FOR_ISA(smalti_attention_scratch)) FOR_ISA(smalti_attention_bf16_scratch);
 __typeof__(FOR_ISA(smalti_attention)) FOR_ISA(smalti_attention_bf16);
 __typeof__(FOR_ISA(smalti_matmul_raw_scratch)) FOR_ISA(smalti_matmul_raw_bf16_scratch);
 __typeof__(FOR_ISA(smalti_matmul_raw)) FOR_ISA(smalti_matmul_raw_bf16);
 
-/* Compiled there alone. */
+/* Kernels that are compiled only there. */
 #define SMALTI_EACH_BF16_KERNEL(with) with(dense_bf16_scratch) with(dense_bf16)
 SMALTI_EACH_BF16_KERNEL(SMALTI_DECLARE_CPU_KERNEL)

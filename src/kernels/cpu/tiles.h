@@ -11,21 +11,21 @@
 
 enum { TILE = 16, TILE_TERMS = 32, TILE_FLOATS = TILE * TILE, TILE_BYTES = 4 * TILE_FLOATS };
 
-/* A block of at most 2 × 2 tiles of c: c (+)= Σ a·b over `terms`, which end in a tile of a and b whose rest
- * is zeros. Distances are in tiles. */
+/* A block of at most 2 × 2 tiles of c: c (+)= Σ a·b over `terms`. The last tiles of a and b have zeros behind
+ * the terms. Distances are in tiles. */
 struct tile_product {
 	int64_t terms;
 	const float *a, *b;
-	int64_t a_row, a_step;    /* from a tile of a to the next down, and to the next of the sum */
-	int64_t b_column, b_step; /* likewise to the next on the right */
+	int64_t a_row, a_step;    /* from a tile of a to the one below, and to the next of the sum */
+	int64_t b_column, b_step; /* likewise to the one on the right */
 	float *c;
 	int64_t c_row, c_column;
-	/* What is read next, as such a block: bytes from a row to the next, and to the tile on the right. */
+	/* The next data, as such a block: bytes from a row to the next, and to the tile on the right. */
 	const char *next; /* NULL: nothing */
 	int64_t next_row, next_column;
 };
 
-/* Asks for some rows of what is read next, from a row of the block on. */
+/* Prefetches some rows of the next data, from a row of the block on. */
 INLINE void tiles_ask(const struct tile_product *p, int64_t row, const int rows, const int columns)
 {
 	for (int64_t i = row; p->next && i < row + rows; i++)
@@ -38,7 +38,7 @@ INLINE __mmask32 first_of(int64_t count)
 	return count >= TILE_TERMS ? UINT32_MAX : (1u << count) - 1;
 }
 
-/* The first `count` of 32 elements, rounded; zeros after them. */
+/* Reads the first `count` of 32 elements, rounded; zeros after them. */
 INLINE vec read_rounded(enum smalti_dtype dtype, const char *from, int64_t count)
 {
 	const __mmask32 mask = first_of(count);
@@ -81,7 +81,7 @@ INLINE void tiles_end(void)
 /* gcc's intrinsics do not say that they read and write memory. */
 #define TILES_FENCE() __asm__ volatile("" : : : "memory")
 
-/* Tiles 0 to 3 hold c, 4 and 5 a, 6 and 7 b. */
+/* Multiplies: tiles 0 to 3 hold c, 4 and 5 a, 6 and 7 b. */
 INLINE void tiles_multiply(const int rows, const int columns, const bool add, const struct tile_product *p)
 {
 	float *c01 = p->c + p->c_column * TILE_FLOATS, *c10 = p->c + p->c_row * TILE_FLOATS;
@@ -140,7 +140,7 @@ INLINE void tiles_end(void)
 {
 }
 
-/* `rows` rows of each of `columns` tiles of c that lie beside each other. */
+/* Multiplies `rows` rows of each of `columns` adjacent tiles of c. */
 INLINE void rows_multiply(const int rows, const int columns, const bool add, const struct tile_product *p,
 			  const float *a, const float *b, float *c)
 {
@@ -173,8 +173,8 @@ INLINE void rows_multiply(const int rows, const int columns, const bool add, con
 		_mm512_storeu_ps(c + i / rows * p->c_column * TILE_FLOATS + i % rows * TILE, sums[i]);
 }
 
-/* Half of two tiles at a time: so a row's pair is read once for both. What is read next is asked for in as
- * small parts, which do not have to wait for each other. */
+/* Multiplies half of two tiles at a time, so that a row's pair is read once for both. Prefetches in as small
+ * parts, which do not have to wait for each other. */
 INLINE void tiles_multiply(const int rows, const int columns, const bool add, const struct tile_product *p)
 {
 	for (int row = 0; row < rows; row++) {

@@ -32,7 +32,7 @@ INLINE double sum_of(struct wide value)
 	return sum;
 }
 
-/* sums[0 … LANES − 1] += value */
+/* Computes sums[0 … LANES − 1] += value. */
 INLINE void add_to(double *sums, struct wide value)
 {
 	struct wide before;

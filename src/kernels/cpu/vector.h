@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Vectors of f32 as wide as the instruction set that this source is being compiled for: the compiler's
- * vector extensions do arithmetic and comparison, and the few functions here what those cannot name.
- * The sources are compiled once per instruction set with other flags; see kernels.h. */
+/* Vectors of f32 of the width of the instruction set that this source is compiled for. The compiler's vector
+ * extensions do arithmetic and comparison; the few functions here do the rest. The sources are compiled once
+ * per instruction set with other flags; see kernels.h. */
 
 #include "base/dtype.h"
 
@@ -29,7 +29,7 @@ typedef uint8_t bvec __attribute__((vector_size(VEC_BYTES / 4)));
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* function(dtype, ...) with a dtype that the compiler knows: an INLINE function, one copy for each. */
+/* Calls function(dtype, ...) with a dtype that the compiler knows: an INLINE function, one copy for each. */
 #define FOR_DTYPE(dtype, function, ...)                                                                      \
 	do {                                                                                                 \
 		if ((dtype) == SMALTI_F32)                                                                   \
@@ -46,7 +46,7 @@ typedef uint8_t bvec __attribute__((vector_size(VEC_BYTES / 4)));
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* At any alignment. @{ */
+/* These take any alignment. @{ */
 INLINE vec vec_load(const void *from)
 {
 	vec value;
@@ -64,7 +64,7 @@ INLINE vec vec_set1(float value)
 	return value - (vec){0}; /* keeps -0 */
 }
 
-/* The first `count` lanes, the others 0; count in [0, LANES]. */
+/* Loads the first `count` lanes, the others 0; count in [0, LANES]. */
 INLINE vec vec_load_some(const void *from, int64_t count)
 {
 #if defined(__AVX512F__)
@@ -86,7 +86,7 @@ INLINE void vec_store_some(void *to, vec value, int64_t count)
 }
 /* @} */
 
-/* a·b + c; rounded once where the instruction set can, so bits are a matter of it. */
+/* Returns a·b + c, rounded once where the instruction set can: the bits depend on it. */
 INLINE vec vec_fma(vec a, vec b, vec c)
 {
 #if defined(__AVX512F__)
@@ -98,7 +98,7 @@ INLINE vec vec_fma(vec a, vec b, vec c)
 #endif
 }
 
-/* Keeps a loaded value in a register: compilers would rather load it again for each use. */
+/* Keeps a loaded value in a register: compilers would load it again for each use. */
 INLINE vec vec_barrier(vec value)
 {
 #if defined(__AVX512F__)
@@ -114,7 +114,7 @@ INLINE vec vec_select(ivec mask, vec yes, vec no)
 	return (vec)((mask & (ivec)yes) | (~mask & (ivec)no));
 }
 
-/* a > b ? a : b, hence b when either is NaN. */
+/* Returns a > b ? a : b, hence b when either is NaN. */
 INLINE vec vec_max(vec a, vec b)
 {
 #if defined(__AVX512F__)
@@ -128,7 +128,7 @@ INLINE vec vec_max(vec a, vec b)
 #endif
 }
 
-/* a < b ? a : b, hence b when either is NaN. */
+/* Returns a < b ? a : b, hence b when either is NaN. */
 INLINE vec vec_min(vec a, vec b)
 {
 #if defined(__AVX512F__)
@@ -157,7 +157,7 @@ INLINE vec vec_sqrt(vec value)
 #endif
 }
 
-/* Pairwise, so that the order is the same for any compiler. */
+/* Sums pairwise, so that the order does not depend on the compiler. */
 INLINE float vec_sum(vec value)
 {
 	float lanes[LANES];
@@ -179,8 +179,8 @@ INLINE float vec_sum(vec value)
 #define HIGH_HALVES 2, 6, 3, 7
 #endif
 
-/* rows[i] lane j becomes rows[j] lane i: each round interleaves the first half of the rows with the
- * second, which turns the index (row, lane) by one bit. */
+/* Moves rows[i] lane j to rows[j] lane i: each round interleaves the first half of the rows with the second,
+ * which turns the index (row, lane) by one bit. */
 INLINE void vec_transpose(vec rows[LANES])
 {
 	UNROLL
@@ -203,7 +203,7 @@ INLINE vec vec_from_bf16(hvec value)
 	return (vec)(__builtin_convertvector(value, uvec) << 16);
 }
 
-/* Nearest even; NaN stays NaN. */
+/* Rounds to nearest even; NaN stays NaN. */
 INLINE hvec vec_to_bf16(vec value)
 {
 	uvec bits = (uvec)value;
@@ -227,7 +227,7 @@ INLINE vec vec_from_f16(hvec value)
 #endif
 }
 
-/* Nearest even, overflow to infinity. */
+/* Rounds to nearest even; overflow becomes infinity. */
 INLINE hvec vec_to_f16(vec value)
 {
 #if defined(__AVX512F__)
@@ -242,7 +242,7 @@ INLINE hvec vec_to_f16(vec value)
 #endif
 }
 
-/* The first `count` lanes (all when there are that many), the others 0. */
+/* Loads the first `count` lanes (all when there are that many), the others 0. */
 INLINE hvec half_load(const char *from, int64_t count)
 {
 	hvec half = {0};
@@ -281,13 +281,13 @@ INLINE hvec vec_narrow(enum smalti_dtype dtype, vec value)
 	return dtype == SMALTI_BF16 ? vec_to_bf16(value) : vec_to_f16(value);
 }
 
-/* What is left of values in `dtype`. */
+/* Rounds values to `dtype`. */
 INLINE vec vec_round(enum smalti_dtype dtype, vec value)
 {
 	return dtype == SMALTI_F32 ? value : vec_widen(dtype, vec_narrow(dtype, value));
 }
 
-/* Elements [index, index + count) of `from`, any dtype and alignment, the other lanes 0. */
+/* Reads elements [index, index + count) of `from`, any dtype and alignment, the other lanes 0. */
 INLINE vec vec_read(enum smalti_dtype dtype, const void *from, int64_t index, int64_t count)
 {
 	if (dtype == SMALTI_F32) {

@@ -3,10 +3,10 @@
 
 #include "kernels/cpu/vector.h"
 
-/* What, added and subtracted, rounds to an integer; its last bits then hold that integer. */
+/* This constant, added and subtracted, rounds to an integer; the sum's last bits hold that integer. */
 #define ROUNDER 0x1.8p23f
 
-/* 2^f for |f| <= 1/2, the relative error of the polynomial is 3e-9 (minimax with value 1 at 0). */
+/* Returns 2^f for |f| <= 1/2; the relative error of the polynomial is 3e-9 (minimax with value 1 at 0). */
 INLINE vec vec_exp2_fraction(vec f)
 {
 	vec p = vec_set1(0x1.470b4ap-13f);
@@ -18,8 +18,8 @@ INLINE vec vec_exp2_fraction(vec f)
 	return vec_fma(p, f, vec_set1(1.f));
 }
 
-/* 2^x for x <= 126. Below -126, where results would be subnormal and what is computed with them a hundred
- * times as slow, 0. NaN stays NaN. Error below 2 units in the last place. */
+/* Returns 2^x for x <= 126; 0 below -126, where subnormal results would make later arithmetic a hundred times
+ * as slow. NaN stays NaN. Error below 2 units in the last place. */
 INLINE vec vec_exp2(vec x)
 {
 #if defined(__AVX512F__)
@@ -36,7 +36,7 @@ INLINE vec vec_exp2(vec x)
 #endif
 }
 
-/* e^x over all of f32: overflows to infinity, underflows through the subnormals to 0. NaN stays NaN.
+/* Returns e^x over all of f32: overflows to infinity, underflows through the subnormals to 0. NaN stays NaN.
  * Error below 2 units in the last place of a normal result. */
 INLINE vec vec_exp(vec x)
 {
@@ -55,13 +55,13 @@ INLINE vec vec_exp(vec x)
 	return power * first * second;
 }
 
-/* x / (1 + e^-x). */
+/* Returns x / (1 + e^-x). */
 INLINE vec vec_silu(vec x)
 {
 	return x / (vec_exp(-x) + 1.f);
 }
 
-/* gelu_tanh(z) = z / (1 + e^−2u), u = √(2/π)·(z + 0.044715 z³). */
+/* Returns gelu_tanh(z) = z / (1 + e^−2u), u = √(2/π)·(z + 0.044715 z³). */
 INLINE vec vec_gelu(vec z)
 {
 	vec u = vec_fma(z * z * z, vec_set1(0.044715f), z);

@@ -2,8 +2,8 @@
 #include "kernels/cpu/winograd.h"
 #include "kernels/cpu/suffix.h"
 
-/* A block of tiles goes through three stages: its inputs' points V, their products with the weights' points
- * M = V·U point by point, and the outputs. So U, the largest, is read once per block. */
+/* A block of tiles goes through three stages: the points V of its inputs, their products with the weights'
+ * points M = V·U point by point, and the outputs. So U, the largest, is read once per block. */
 struct block {
 	const struct smalti_conv *conv;
 	int64_t first, tiles, columns; /* tiles of the band run along its rows, `columns` to a row of tiles */
@@ -11,7 +11,7 @@ struct block {
 	const void *zeros;             /* [in], for pixels outside */
 };
 
-/* Bᵀ: six inputs to the six points. */
+/* Computes Bᵀ: six inputs to the six points. */
 INLINE void points_of_inputs(const vec d[WINOGRAD_SIDE], vec v[WINOGRAD_SIDE])
 {
 	const vec near = vec_set1(0x1.6a09e6p-1f), far = vec_set1(0x1.6a09e6p0f);
@@ -26,7 +26,7 @@ INLINE void points_of_inputs(const vec d[WINOGRAD_SIDE], vec v[WINOGRAD_SIDE])
 	v[5] = vec_fma(minus_both, d[3], d[5] + d[1]);
 }
 
-/* Aᵀ: six points to four outputs. */
+/* Computes Aᵀ: six points to four outputs. */
 INLINE void outputs_of_points(const vec m[WINOGRAD_SIDE], vec y[WINOGRAD_TILE])
 {
 	const vec near = vec_set1(0x1.6a09e6p-1f), far = vec_set1(0x1.6a09e6p0f);
@@ -38,7 +38,7 @@ INLINE void outputs_of_points(const vec m[WINOGRAD_SIDE], vec y[WINOGRAD_TILE])
 	y[3] = vec_fma(vec_set1(.5f), odd, far_odd + far_odd) + m[5];
 }
 
-/* The first element of each pixel of a tile's input. */
+/* Finds the first element of each pixel of a tile's input. */
 static void find_pixels(const struct block *b, const void *x, int64_t tile,
 			const void *pixels[WINOGRAD_POINTS])
 {
@@ -54,7 +54,7 @@ static void find_pixels(const struct block *b, const void *x, int64_t tile,
 		}
 }
 
-/* One vector of channels of one tile. */
+/* Transforms one vector of channels of one tile. */
 INLINE void transform_inputs(const enum smalti_dtype dtype, const void *const pixels[WINOGRAD_POINTS],
 			     int64_t channel, int64_t count, int64_t stride, float *v)
 {
@@ -80,7 +80,7 @@ INLINE void transform_inputs(const enum smalti_dtype dtype, const void *const pi
 	}
 }
 
-/* All channels of one tile; `step` floats from a vector of them to the next. */
+/* Transforms all channels of one tile; `step` floats from a vector of them to the next. */
 INLINE void transform_tile(const enum smalti_dtype dtype, const void *const pixels[WINOGRAD_POINTS],
 			   int64_t in, int64_t stride, int64_t step, float *v)
 {
@@ -92,8 +92,8 @@ INLINE void transform_tile(const enum smalti_dtype dtype, const void *const pixe
 	}
 }
 
-/* Tiles are kept in groups of ROWS (the last in steps): [channels / LANES][tile of the group][LANES], the
- * order in which products read them. */
+/* Returns the tiles of a group, [channels / LANES][tile of the group][LANES], as products read it: ROWS, or
+ * some steps in the last. */
 INLINE int64_t group_rows(const struct block *b, int64_t group)
 {
 	return smalti_min(smalti_round_up(b->tiles - group, STEP), ROWS);
@@ -106,8 +106,8 @@ static void read_inputs(const struct block *b, const void *x, float *v)
 		const int64_t rows = group_rows(b, group);
 		for (int64_t row = 0; row < rows; row++) {
 			const void *pixels[WINOGRAD_POINTS];
-			/* Tiles that fill up the last step repeat the last one; nobody reads what comes of
-			 * them. */
+			/* Tiles that fill up the last step repeat the last one; their results are not read.
+			 */
 			find_pixels(b, x, b->first + smalti_min(group + row, b->tiles - 1), pixels);
 			float *to = v + group * deep + row * LANES;
 			FOR_DTYPE(b->conv->compute, transform_tile, pixels, in, b->v_stride, rows * LANES,
@@ -116,7 +116,7 @@ static void read_inputs(const struct block *b, const void *x, float *v)
 	}
 }
 
-/* What one group of tiles fetches for those to come, which the hardware would not estimate. */
+/* The data that one group of tiles prefetches for later ones, as the hardware would not. */
 struct prefetch {
 	const float *weights; /* its share of the next panel, per chunk of channels */
 	int64_t lines;
@@ -125,7 +125,7 @@ struct prefetch {
 
 enum { AHEAD = 16 };
 
-/* m[rows, vecs vectors] = v · u over all of `deep`. */
+/* Computes m[rows, vecs vectors] = v · u over all of `deep`. */
 INLINE void product(const int rows, const int vecs, int64_t deep, const float *v, const float *u, float *m,
 		    int64_t m_row, struct prefetch prefetch)
 {
@@ -173,7 +173,8 @@ INLINE void product_of_group(const int vecs, int64_t rows, int64_t deep, const f
 		product(STEP, vecs, deep, v, u, m, m_row, prefetch);
 }
 
-/* One point of all tiles of the block: a panel of weights stays in the nearest caches for all of them. */
+/* Multiplies one point of all tiles of the block: the nearest caches hold a panel of weights for all of them.
+ */
 static void multiply(const struct block *b, const float *v, const float *u, float *m)
 {
 	const int64_t deep = smalti_round_up(b->conv->in, LANES), wide = smalti_round_up(b->conv->out, LANES);
@@ -202,7 +203,7 @@ struct target {
 	bool residual;
 };
 
-/* One vector of channels of one tile. */
+/* Transforms one vector of channels of one tile. */
 INLINE void transform_outputs(const float *m, int64_t stride, vec bias, int64_t count,
 			      const struct target *target, int64_t channel)
 {
@@ -258,21 +259,22 @@ static void write_outputs(const struct block *b, const float *m, const float *bi
 	}
 }
 
-/* Tiles per block. Many channels want many, for the weights come from memory once per block; few channels
- * want no more than the caches hold of the points. */
+/* Returns the tiles of a block. Many channels need many tiles, as the weights come from memory once per
+ * block; with few channels the caches limit the points. */
 static int64_t block_tiles(const struct smalti_conv *conv)
 {
 	return conv->in * conv->out > 256 * 256 ? 128 : 48;
 }
 
-/* Rows whose input lines lie in the caches and which fill a block. */
+/* Returns rows whose input lines fit in the caches and which fill a block. */
 int64_t FOR_ISA(smalti_winograd_slab)(const struct smalti_conv *conv)
 {
 	const int64_t columns = (conv->width + WINOGRAD_TILE - 1) / WINOGRAD_TILE;
 	return (block_tiles(conv) + columns - 1) / columns * WINOGRAD_TILE;
 }
 
-/* The stages' strides are an odd number of cache lines, so that the points of a tile spread over a cache. */
+/* Lays out the stages: their strides are an odd number of cache lines, so that the points of a tile spread
+ * over a cache. */
 static struct block lay_out(const struct smalti_conv *conv)
 {
 	const int64_t most = smalti_round_up(block_tiles(conv), STEP);

@@ -4,7 +4,7 @@
 
 enum { TAPS = 9 };
 
-/* G: three taps to the six points. */
+/* Computes G: three taps to the six points. */
 INLINE void to_points(const vec g[3], vec u[WINOGRAD_SIDE])
 {
 	const float third = 1 / 3.f, sixth = 1 / 6.f, root = 0x1.6a09e6p0f;
@@ -18,7 +18,7 @@ INLINE void to_points(const vec g[3], vec u[WINOGRAD_SIDE])
 	u[5] = g[2];
 }
 
-/* The taps of one input channel, a lane per output channel. */
+/* Transforms the taps of one input channel, a lane per output channel. */
 INLINE void transform(const vec taps[TAPS], int64_t stride, float *to)
 {
 	vec rows[WINOGRAD_SIDE][3];
@@ -41,7 +41,8 @@ INLINE void transform(const vec taps[TAPS], int64_t stride, float *to)
 	}
 }
 
-/* The taps of LANES × LANES channels from [out, in, 3, 3], turned so that output channels are lanes. */
+/* Gathers the taps of LANES × LANES channels from [out, in, 3, 3], transposed so that output channels are
+ * lanes. */
 static void gather(const struct smalti_conv *conv, int64_t outs, const void *weight, enum smalti_dtype dtype,
 		   int64_t first_out, int64_t first_in, vec taps[TAPS * LANES])
 {

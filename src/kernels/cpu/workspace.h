@@ -13,8 +13,8 @@ struct part {
 	int64_t floats;
 };
 
-/* Lays the parts end to end, each on a cache line of its own; the floats needed. With a NULL scratch only
- * counts. */
+/* Lays the parts end to end, each from a cache line on; returns the floats needed. With a NULL scratch it
+ * only counts. */
 static inline int64_t workspace_layout(float *scratch, const struct part *parts, size_t count)
 {
 	int64_t used = 0;
