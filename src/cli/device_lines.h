@@ -4,12 +4,12 @@
 #include "cli/progress.h"
 #include "rt/device_use.h"
 
-/* What a session's devices did, at the end of a command; nothing where there are none. */
+/* These tell, at the end of a command, what a session's devices did; nothing without devices. */
 
 enum { SMALTI_DEVICE_LINE = 320 };
-/* For people. */
+/* Writes the line of a device, for people. */
 void smalti_device_line(const struct smalti_device_use *use, char line[SMALTI_DEVICE_LINE]);
-/* A line for each. */
+/* Prints a line for each device, and one if tasks were too large for a device's memory. */
 void smalti_device_lines(struct smalti_progress *progress, struct smalti_session *session);
-/* "devices" of an object. */
+/* Adds "devices" to an object, and "too_large" if tasks were. */
 void smalti_device_json(cJSON *object, struct smalti_session *session);
