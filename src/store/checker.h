@@ -19,13 +19,13 @@ struct smalti_checker {
 /* Tells of a problem; the text is "FILE: " and what is said here. */
 void smalti_checker_say(struct smalti_checker *checker, const char *kind, const char *file,
 			const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The text of a failure, which names DIRECTORY/FILE. */
+/* Tells of a problem by the text of a failure, which names DIRECTORY/FILE. */
 void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, const char *file, int64_t row,
 			      const char *key, const struct smalti_error *cause);
 
-/* The shards, row by row, and what they say of themselves. */
+/* Checks the shards, row by row, and what they say of themselves. */
 int smalti_checker_shards(struct smalti_checker *checker, struct smalti_error *error);
-/* With the lock held: puts right what was found. */
+/* Repairs what was found. The lock is held. */
 int smalti_checker_repair(struct smalti_checker *checker, int64_t now, struct smalti_error *error);
 int smalti_checker_clean(struct smalti_checker *checker, int64_t now, const struct smalti_strays *strays,
 			 struct smalti_error *error);

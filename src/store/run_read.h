@@ -37,7 +37,8 @@ struct smalti_run {
 	int64_t unreadable; /* lines */
 };
 
-/* A log, into a zeroed run: 1; 0 if its first line is none of ours; -1. To be freed in any case. */
+/* Reads a log into a zeroed run. Returns 1, or 0 if its first line is none of ours, or -1. Free the run in
+ * any case. */
 int smalti_run_read(int file, struct smalti_run *run, struct smalti_error *error);
 void smalti_run_free(struct smalti_run *run);
 
@@ -47,6 +48,6 @@ struct smalti_runs {
 	int unreadable; /* files that are no logs, or cannot be read */
 };
 
-/* All of DIRECTORY/runs; none if there is no such directory. */
+/* Reads all of DIRECTORY/runs; none if there is no such directory. */
 int smalti_runs_read(const char *directory, struct smalti_runs *runs, struct smalti_error *error);
 void smalti_runs_free(struct smalti_runs *runs);
