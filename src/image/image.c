@@ -84,7 +84,7 @@ int smalti_image_hold(const struct smalti_image_reader *image, const char *kind,
 			   image->path, kind, bytes, image->limits.bytes);
 }
 
-/* Takes the stream over, if there is one. */
+/* Opens an image and takes the stream over, if there is one. */
 static struct smalti_image_reader *open_image(const char *name, struct smalti_byte_source source,
 					      int64_t bytes, const struct smalti_image_limits *limits,
 					      struct smalti_error *error)
@@ -185,7 +185,7 @@ struct tiff {
 	bool big_endian;
 };
 
-/* An unsigned integer of 2 or 4 bytes; 0 behind the end. */
+/* Reads an unsigned integer of 2 or 4 bytes; 0 behind the end. */
 static int64_t get(const struct tiff *tiff, int64_t at, int length)
 {
 	int64_t value = 0;
