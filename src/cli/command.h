@@ -62,13 +62,13 @@ enum smalti_exit smalti_usage_error(const struct smalti_command *command, const 
 /* Reports a failure of the command: a usage error if it is SMALTI_EINVAL, else "NAME: ..." on stderr. */
 enum smalti_exit smalti_command_fail(const struct smalti_command *command, const struct smalti_error *error);
 
-/* Flushes the standard output. The command fails if a terminal or a full disk refused text. */
+/* Flushes the standard output. Returns SMALTI_EXIT_FAILED if a terminal or a full disk refused text. */
 enum smalti_exit smalti_finish_stdout(void);
 
 /* --json prints one object per line. */
 
-/* Prints and frees the object. A line that cannot be written makes *broken true: nobody reads on, and the
- * work may end; after that nothing is written. */
+/* Prints and frees the object. If a line cannot be written, *broken becomes true, and the work may end. After
+ * that nothing is written. */
 void smalti_json_line(cJSON *object, bool *broken);
 
 /* Adds "seconds", to the millisecond. */

@@ -88,7 +88,7 @@ static void put_bash_words(const struct smalti_command *command, FILE *to)
 	fputs("' ;;\n", to);
 }
 
-/* Bash takes "--name=value" for three words. */
+/* Prints a function for bash, which takes "--name=value" for three words. */
 static void print_bash(const struct smalti_command *program, FILE *to)
 {
 	put_function(program->name, to);

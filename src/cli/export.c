@@ -49,11 +49,11 @@ struct export
 	struct smalti_export_progress progress;
 	struct smalti_progress shown;
 	bool checking; /* the bar shows the comparison of names */
-	bool broken;   /* nobody reads the standard output any more */
+	bool broken;   /* the standard output is no longer read */
 	double began;
 };
 
-/* What was done before took no time: the rate and the time left are those of the work. */
+/* Shows the progress. What was done before took no time: the rate and the time left are those of the work. */
 static bool on_watch(void *user, const struct smalti_export_progress *progress)
 {
 	struct export *e = user;

@@ -8,7 +8,7 @@
 
 /* Options, the open VAE and reports, for `smalti decode` and `smalti encode`. */
 
-/* Of enum smalti_precision: the dtypes that maps are stored in. */
+/* Names of enum smalti_precision: the dtypes of stored feature maps. */
 extern const char *const smalti_stores[];
 
 /* The first member of both commands' options. */

@@ -39,7 +39,7 @@ struct smalti_dataset_options {
 	void *user;
 };
 
-/* Where an image's bytes are: a whole file, or a part of one (of a tar). While the data set is open. */
+/* The place of an image's bytes while the data set is open: a whole file, or a part of one (of a tar). */
 struct smalti_image_source {
 	const char *path;
 	int64_t offset, bytes; /* bytes -1: all of the file */

@@ -2,9 +2,7 @@
 #include "base/file.h"
 #include "dataset/dataset_format.h"
 
-/* A directory is a list in an unlinked file: its order is the same to the end, and nothing of it stays in
- * memory.
- */
+/* A directory is a list in an unlinked file: its order does not change, and nothing of it stays in memory. */
 
 /* Reads the file STEM.EXTENSION: NULL with an error, or without one if there is none. */
 static char *read_beside(const struct smalti_dataset_text *s, const char *stem, size_t stem_length,

@@ -173,7 +173,7 @@ static int find_extension(const char *name, const char *const *extensions)
 	return -1;
 }
 
-/* The other names of JPEG are those that browsers on Windows give. */
+/* Tells it by the name. The other names of JPEG are those that browsers on Windows give. */
 bool smalti_dataset_is_image(const char *name)
 {
 	static const char *const extensions[] = {".jpg",  ".jpeg", ".png", ".webp",  ".jpe",

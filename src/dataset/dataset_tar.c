@@ -24,10 +24,10 @@ struct part {
 	int64_t offset, bytes;
 };
 
-/* How good an image is; PLAIN: its name is the stem and one extension. */
+/* Ranks of an image; PLAIN: its name is the stem and one extension. */
 enum { NO_IMAGE, UNREAD, NAMED, PLAIN };
 
-/* What is there of an item. */
+/* The parts of an item that are there. */
 struct group {
 	char stem[SMALTI_TAR_NAME_BYTES + 1];
 	bool any; /* member */

@@ -80,8 +80,8 @@ static int rank_of_text(const struct walk *w, const char *name)
 	return dot && strcmp(dot, ".json") == 0 ? SMALTI_DATASET_CAPTIONS_MAX : -1;
 }
 
-/* Tells whether file `index` is a caption of no image, and the one that stands for all with its stem. Those
- * with the same stem are among the names with the same beginning. */
+/* Tells whether file `index` is a caption of no image, and the one that stands for all with its stem. These
+ * are among the names that begin with the stem. */
 static bool is_lone_text(const struct walk *w, const struct names *names, int index)
 {
 	const char *name = names->entries[index]->d_name;
@@ -125,7 +125,7 @@ static bool holds_image(const struct names *names, const char *name)
 	       smalti_dataset_begins_image(start, sizeof(start));
 }
 
-/* Tells by its name whether a file is a text: of these there are as many as images. */
+/* Tells by its name whether a file is a text: there are as many of them as images. */
 static bool is_text(const struct walk *w, const char *name)
 {
 	const char *dot = strrchr(name, '.');

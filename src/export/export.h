@@ -31,7 +31,7 @@ struct smalti_export_kind {
 	void (*end)(
 	    struct smalti_export_run *run); /* frees what the state points to, also after a failed begin */
 
-	/* What follows is of formats whose files hold many items each, whose `row` and `settle` are those of
+	/* The rest is for formats whose files hold many items each, whose `row` and `settle` are those of
 	 * sharding.c: features-NNNNNN.EXTENSION, until one has as many bytes as are wanted. */
 
 	/* Begins a shard, and makes it safe. */

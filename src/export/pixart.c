@@ -18,7 +18,7 @@ static const double SETTLE_SECONDS = 10;
 struct pixart {
 	char *directories[SMALTI_EXPORT_FEATURES_MAX]; /* OUTPUT/DIRECTORY, of each feature */
 	int directory; /* OUTPUT, open from the beginning: what cannot be written since is told to it, once */
-	bool lost;     /* it was told: nobody knows which files are on the disk */
+	bool lost;     /* it was told: which files are on the disk is not known */
 	double settled; /* when */
 };
 

@@ -8,7 +8,7 @@
  * dots, slashes and more, so an item is called by its index and its key stands in its JSON. */
 
 struct webdataset {
-	struct smalti_writer *writer; /* of the shard at work; NULL: none */
+	struct smalti_writer *writer; /* of the shard in progress; NULL: none */
 	struct smalti_tar_writer tar;
 };
 

@@ -62,7 +62,7 @@ bool smalti_features_order_next(struct smalti_features_order *order, struct smal
 void smalti_features_order_skip(struct smalti_features_order *order, int64_t count);
 
 /* The rows of an order, one after the other: 1, 0 after the last, -1 as smalti_features_next(). The order is
- * that of the shards of all sets behind each other, whose schemas are the same. */
+ * that of the shards of all sets behind each other, which have one schema. */
 struct smalti_features_source {
 	const struct smalti_features_set *sets;
 	int64_t set_count;

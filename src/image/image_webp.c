@@ -90,7 +90,7 @@ static int open_webp(struct smalti_image_reader *image, struct smalti_error *err
 				 error);
 }
 
-/* Decodes in steps, as it were, since only the incremental decoder tells how far it came. */
+/* Decodes by the incremental decoder, since only that tells how far it came. */
 static int decode(const struct smalti_image_reader *image, struct decoder *self, struct smalti_error *error)
 {
 	const int64_t stride = image->info.width * 3, bytes = stride * image->info.height;

@@ -2,8 +2,8 @@
 #include "image/turned.h"
 #include "image/image_decoder.h"
 
-/* Of EXIF's orientations 1 to 8: whether rows and columns change places, and which way those of what is
- * stored then run. */
+/* For EXIF's orientations 1 to 8: whether rows and columns change places, and which way the stored ones then
+ * run. */
 static const struct turn {
 	bool transposed, rows_back, columns_back;
 } turns[] = {

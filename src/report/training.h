@@ -47,9 +47,9 @@ struct smalti_training_history {
 
 /* The speed of the last minute's steps, and how long the steps that are left take at it. */
 struct smalti_training_pace {
-	int64_t step, steps; /* made, of all; 0: nobody knows how many */
+	int64_t step, steps; /* made, of all; 0: not known */
 	double per_second;   /* NaN: the last process has made none */
-	double left;         /* seconds; NaN: nobody works at them, or nobody knows */
+	double left;         /* seconds; NaN: no process works at them, or not known */
 };
 struct smalti_training_pace smalti_training_history_pace(const struct smalti_training_history *history);
 

@@ -371,7 +371,7 @@ static enum MHD_Result begin_exchange(struct smalti_server *server, struct MHD_C
 		return MHD_NO;
 	peer->old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
 	exchange->refusal = check_head(server, connection, exchange->route, method, version);
-	/* An answer before the body closes the connection, so that nobody takes the body for a request. */
+	/* An answer before the body closes the connection, so that the body is not taken for a request. */
 	return exchange->refusal.status == MHD_HTTP_BAD_REQUEST ? refuse_head(server, connection, exchange)
 								: MHD_YES;
 }

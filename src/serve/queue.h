@@ -44,7 +44,7 @@ struct smalti_serve_queue {
 };
 
 void smalti_serve_queue_open(struct smalti_serve_queue *queue, const struct smalti_serve_limits *limits);
-/* Frees the queue, in which nobody waits. */
+/* Frees the queue when no request waits. */
 void smalti_serve_queue_close(struct smalti_serve_queue *queue);
 
 /* Adds a request if it is admitted. `now` is in seconds of a clock that does not go back. */

@@ -161,7 +161,7 @@ struct smalti_serve_job {
 struct smalti_serve_job *smalti_serve_job_new(struct smalti_server *server,
 					      struct smalti_serve_request *request,
 					      struct smalti_error *error);
-/* With the server's mutex held. @{ */
+/* The server's mutex is held. @{ */
 void smalti_serve_job_release(struct smalti_serve_job *job);
 /* Drops a job whose client is gone. */
 void smalti_serve_job_drop(struct smalti_serve_job *job);
@@ -198,7 +198,7 @@ void smalti_serve_peer_notify(void *server, struct MHD_Connection *connection, v
 			      enum MHD_ConnectionNotificationCode code);
 /* Returns a connection's peer; NULL without memory: the connection is being closed. */
 struct smalti_serve_peer *smalti_serve_peer_of(struct MHD_Connection *connection);
-/* With the server's mutex held: set the deadline of what comes next, and note that the answer has been sent.
+/* Set the deadline of what comes next, and note that the answer has been sent. The server's mutex is held.
  * @{ */
 void smalti_serve_peer_expect(struct smalti_serve_peer *peer, int seconds);
 void smalti_serve_peer_completed(struct smalti_serve_peer *peer);

@@ -51,7 +51,7 @@ static int create_dataset(struct smalti_shard_writer *writer, int array, int64_t
 	return a->dataset >= 0 ? 0 : smalti_h5_file_fail(&writer->file, "an array cannot be made", error);
 }
 
-/* Writes the entries that wait as one chunk of so many; behind them it is zero. */
+/* Writes the entries that wait as one chunk of `chunk` entries, with zeros behind them. */
 static int write_compressed(struct smalti_shard_writer *writer, int array, int64_t chunk,
 			    struct smalti_error *error)
 {

@@ -8,7 +8,7 @@
  * line with its checksum and that of all bytes before it that no other checksum covers. Smalti reads shards
  * by it alone, HDF5's own code never sees a file that may be damaged. docs/features.md describes it. */
 
-/* What the index begins with; numbers of 8 bytes, the least one first. */
+/* The index's head; numbers of 8 bytes, the least one first. */
 struct smalti_shard_head {
 	int64_t first, rows, failures;
 	int64_t dtype, captions, text_width, max_tokens, latent_channels, image_size, compress;
@@ -26,7 +26,7 @@ struct smalti_shard_piece {
 	uint64_t checksum; /* of compressed bytes: their XXH3; else 0 */
 };
 
-/* What follows of it for an array. */
+/* What the head and the pieces say of an array. */
 struct smalti_shard_place {
 	int64_t count, entry_bytes;
 	int64_t chunk; /* entries in a piece; the last piece has room for as many */

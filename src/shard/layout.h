@@ -40,7 +40,7 @@ enum smalti_shard_array {
 	SMALTI_SHARD_ARRAYS = SMALTI_TEXT_VALUES + 1 + (SMALTI_FEATURES_CAPTIONS_MAX - 1) * 4,
 };
 
-/* Those of texts, whose entries are as long as the longest. */
+/* The arrays of texts, whose entries are as long as the longest. */
 enum { SMALTI_SHARD_TEXTS = 4 };
 extern const enum smalti_shard_array smalti_shard_texts[SMALTI_SHARD_TEXTS];
 

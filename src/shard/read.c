@@ -2,8 +2,8 @@
 #include "base/file.h"
 #include "shard/index.h"
 
-/* Pages of the mapping that were read stay this process's own until they are so many bytes; then the system
- * keeps them or not. */
+/* After so many bytes were read, the pages of the mapping are given back; then the system keeps them or
+ * not. */
 enum { RESIDENT_BYTES = 8 << 20 };
 
 struct smalti_shard {

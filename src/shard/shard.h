@@ -87,7 +87,7 @@ int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_fe
 		     struct smalti_error *error);
 /* Tells whether the row (which has to be in it) has every caption's features, and the image's. */
 bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index);
-/* How large the features of row `index` (which has to be in it) are, without a look at their values: the
+/* The size of the features of row `index` (which has to be in it), without a look at their values: the
  * longest caption's tokens, and the latents. What the schema does not allow is taken as nothing. */
 struct smalti_shard_extent {
 	int64_t tokens, latent_height, latent_width;

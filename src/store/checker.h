@@ -4,7 +4,7 @@
 #include "smalti/verify.h"
 #include "store/directory.h"
 
-/* What is known of a directory while it is looked through. */
+/* The findings of a check of a directory. */
 struct smalti_checker {
 	const char *directory;
 	const struct smalti_verify_options *options;
@@ -12,7 +12,7 @@ struct smalti_checker {
 	struct smalti_shards shards;
 	bool extract_broken;
 	cJSON *manifest; /* NULL: there is none that can be read */
-	int64_t items;   /* that there should be; -1: nobody knows */
+	int64_t items;   /* that there should be; -1: not known */
 	int64_t lost;    /* items of shards that the manifest has, but the directory has not */
 };
 

@@ -8,7 +8,7 @@
 
 enum { CLAIM_BYTES = 4096 };
 
-/* One of our claims. The file stays open, so that its time is renewed even where its name is another's by
+/* One of our claims. The file stays open, so that its time is renewed even if another process has its name by
  * now. */
 struct held {
 	struct smalti_claim claim;

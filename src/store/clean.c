@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "store/directory.h"
 
-/* What decides whether a file is anybody's. */
+/* The shards and claims that a file may belong to. */
 struct known {
 	const char *directory;
 	const struct smalti_shards *shards;

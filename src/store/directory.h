@@ -19,7 +19,7 @@ struct smalti_store {
 	struct smalti_shards shards;
 };
 
-/* With the lock held: reads what others have committed. */
+/* Reads what others have committed. The lock is held. */
 int smalti_store_read(struct smalti_store *store, struct smalti_error *error);
 
 /* Makes the directories in it, which are missing in a copy that leaves empty ones out. */
@@ -30,8 +30,8 @@ int smalti_directory_describe(const char *directory, const cJSON *identity, stru
 int smalti_directory_look(const char *directory, struct smalti_error *error);
 /* Returns what extract.json says of the features; free with cJSON_Delete(). */
 cJSON *smalti_directory_identity(const char *directory, struct smalti_error *error);
-/* Files that no process is at work on and that are no committed shards: they are reported, or, without
- * `strays`, removed. */
+/* Files that no process works on and that are no committed shards: they are reported, or, without `strays`,
+ * removed. */
 struct smalti_strays {
 	void (*report)(void *user, const char *name);
 	void *user;

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 
-/* A directory's identity is what has to be the same for a run to go on in it: a flat or nested object. */
+/* A directory's identity is what must not change for a run to go on in it: a flat or nested object. */
 
 /* What has to be given as before, such as "--dtype", if the key or one below it differs. */
 struct smalti_identity_remedy {

@@ -89,7 +89,7 @@ static int try(struct smalti_lock *lock, struct smalti_error *error)
 			    error, "%s: cannot be locked (the file system has to have locks)", lock->path);
 		if (is_current(lock))
 			return status;
-		close(lock->fd); /* someone has removed it: what is locked now keeps nobody out */
+		close(lock->fd); /* it was removed: what is locked now keeps no process out */
 		lock->fd = -1;
 	}
 }
@@ -114,8 +114,8 @@ static void read_holder(int fd, char holder[SMALTI_HOLDER])
 		snprintf(holder, SMALTI_HOLDER, "an unknown process");
 }
 
-/* Looks who holds the lock, and for a sign of life. The file is opened anew, which is when a network file
- * system asks for its state. */
+/* Reads who holds the lock, and whether it gave a sign of life. The file is opened anew, which is when a
+ * network file system asks for its state. */
 static void look_at_holder(const struct smalti_lock *lock, struct waiting *waiting, double passed)
 {
 	struct stat info;

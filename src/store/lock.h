@@ -22,7 +22,7 @@ void smalti_heartbeat_remove(struct smalti_heartbeat *heartbeat, int file);
  * share a handle. */
 struct smalti_lock;
 
-/* How to wait for another's lock. */
+/* Rules of a wait for another's lock. */
 struct smalti_lock_wait {
 	/* Is told some times a second, on the thread that waits, who holds it, for a person, and how long it
 	 * was waited for. Tells whether to go on; NULL: yes. */
@@ -32,8 +32,8 @@ struct smalti_lock_wait {
 	    lease_seconds; /* a holder without a sign of life for SMALTI_LOCK_LEASES of them is given up */
 };
 
-/* A holder that sleeps for longer than its lease loses its claims, and nobody else loses anything. Those who
- * stop waiting lose their work. */
+/* A holder that sleeps for longer than its lease loses its claims, which costs the others nothing. A process
+ * that stops waiting loses its work. */
 enum { SMALTI_LOCK_LEASES = 3 };
 
 struct smalti_lock *smalti_lock_open(const char *directory, const struct smalti_lock_wait *wait,

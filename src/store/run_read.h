@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "store/run_log.h"
 
-/* What run_log.h has written, as far as it can be read: lines that cannot are passed over and counted. */
+/* A run's log, as far as it can be read: lines that cannot be read are passed over and counted. */
 
 struct smalti_run_point {
 	double time; /* seconds since the run began; never less than the point before */
@@ -26,7 +26,7 @@ struct smalti_run {
 	char *file;     /* its name in runs/ */
 	cJSON *head;    /* its first line, as run_log.h has it */
 	cJSON *devices; /* an array of objects, as run_log.h has it; NULL: none */
-	cJSON *end;     /* a text: how it ended; NULL: it was killed, or is at work */
+	cJSON *end;     /* a text: how it ended; NULL: it was killed, or goes on */
 	int64_t pid;
 	double began; /* seconds since 1970 */
 	int worker_count;

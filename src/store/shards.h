@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 
-/* How a shard's file is called. Its name says what is in it: items first … end − 1, made anew `remake` times
+/* The name of a shard's file, which says what is in it: items first … end − 1, made anew `remake` times
  * (shard-000000000000-000000001000.h5, shard-000000000000-000000001000-r1.h5). */
 struct smalti_shard_id {
 	int64_t first, end;
@@ -13,7 +13,7 @@ struct smalti_shard_id {
 enum { SMALTI_SHARD_NAME = 80, SMALTI_TOKEN = 16 };
 #define SMALTI_ITEMS_MAX INT64_C(999999999999) /* 12 digits */
 
-/* How a range of items is called in names of files: FIRST-END, 12 digits each. */
+/* The name of a range of items in names of files: FIRST-END, 12 digits each. */
 enum { SMALTI_RANGE_NAME = 48 };
 void smalti_range_name(int64_t first, int64_t end, char name[SMALTI_RANGE_NAME]);
 /* Reads a range; returns what follows it, or NULL if the text does not begin with one. */
@@ -29,7 +29,7 @@ char *smalti_part_path(const char *directory, int64_t first, int64_t end, const 
 		       struct smalti_error *error);
 
 /* The committed shards of a directory: the files with such names. A shard gets its name when it is whole and
- * on the disk, so that there is no other record of them. Of several of the same items the one that was made
+ * on the disk, so that there is no other record of them. Of several with equal items the one that was made
  * last counts. */
 
 struct smalti_shard_entry {
