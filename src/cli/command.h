@@ -23,7 +23,7 @@ struct smalti_command {
 	const char *name;        /* what it is called by: "smalti generate", "smalti-bench" */
 	const char *summary;     /* for the list of commands: lower case, no full stop */
 	const char *description; /* paragraphs separated by "\n\n" */
-	/* The commands of a group, ended by NULL. A group has nothing of what follows but `related`. */
+	/* Of a group, ended by NULL: of what follows it has only `related`. */
 	const struct smalti_command *const *commands;
 	const char *operands; /* usage of what follows the options: "[PROMPT]...", "" */
 	struct smalti_option_table options;
@@ -49,7 +49,7 @@ extern const struct smalti_command smalti_decode_command, smalti_encode_command,
  * argv names, or shows what was asked for. */
 enum smalti_exit smalti_command_run(const struct smalti_command *command, int argc, char **argv);
 
-/* Tells whether it is a program, not a command of one. */
+/* Tells whether it is no part of another command. */
 bool smalti_is_program(const struct smalti_command *command);
 
 /* Returns a command's own name, without its program's: "kernels" of "smalti-bench kernels". */

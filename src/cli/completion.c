@@ -31,7 +31,7 @@ static void put_choices(const struct smalti_option *option, FILE *to)
 		fprintf(to, "%s%s", i ? " " : "", option->choices[i]);
 }
 
-/* Writes the text with a backslash before each of the characters in `special`. */
+/* Puts a backslash before each of the characters in `special`. */
 static void put_escaped(const char *text, const char *special, FILE *to)
 {
 	for (; *text; text++) {
@@ -41,7 +41,7 @@ static void put_escaped(const char *text, const char *special, FILE *to)
 	}
 }
 
-/* Writes the name of a command's function: "_smalti_retrieve_index". */
+/* Writes "_smalti_retrieve_index". */
 static void put_function(const char *name, FILE *to)
 {
 	fputc('_', to);
@@ -88,7 +88,7 @@ static void put_bash_words(const struct smalti_command *command, FILE *to)
 	fputs("' ;;\n", to);
 }
 
-/* Prints a function for bash, which takes "--name=value" for three words. */
+/* Bash takes "--name=value" for three words. */
 static void print_bash(const struct smalti_command *program, FILE *to)
 {
 	put_function(program->name, to);

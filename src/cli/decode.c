@@ -88,7 +88,7 @@ static int check(const struct smalti_decode_options *o, int count, char *const *
 	return smalti_check_stdout(o->output, o->vae.json, "--json", error);
 }
 
-/* Returns "rings" of "images/rings.safetensors"; free with free(). */
+/* Returns "rings" of "images/rings.safetensors". */
 static char *stem_of(const char *path, struct smalti_error *error)
 {
 	const char *slash = strrchr(path, '/');
@@ -97,7 +97,7 @@ static char *stem_of(const char *path, struct smalti_error *error)
 			     name);
 }
 
-/* Chooses which of the latents are decoded. */
+/* Chooses the latents to decode. */
 static int choose(struct decode *d, struct smalti_error *error)
 {
 	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
@@ -122,7 +122,7 @@ static int open_output(struct decode *d, struct smalti_error *error)
 	return smalti_output_open(&d->output, o->output, suffixes[format], d->count, error);
 }
 
-/* Opens latents and output before StarPU starts: an error costs no start. */
+/* Opens latents and output before StarPU starts. */
 static int open_files(struct decode *d, struct smalti_error *error)
 {
 	d->latents = smalti_latents_open(d->path, d->options->key, error);

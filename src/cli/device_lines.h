@@ -7,9 +7,9 @@
 /* These tell, at the end of a command, what a session's devices did; nothing without devices. */
 
 enum { SMALTI_DEVICE_LINE = 320 };
-/* Writes the line of a device, for people. */
+/* Writes a line for people. */
 void smalti_device_line(const struct smalti_device_use *use, char line[SMALTI_DEVICE_LINE]);
-/* Prints a line for each device, and one if tasks were too large for a device's memory. */
+/* Prints a line for each, and one on tasks that were too large. */
 void smalti_device_lines(struct smalti_progress *progress, struct smalti_session *session);
-/* Adds "devices" to an object, and "too_large" if tasks were. */
+/* Adds "devices" and "too_large" to an object. */
 void smalti_device_json(cJSON *object, struct smalti_session *session);

@@ -228,7 +228,7 @@ static enum smalti_exit encode_and_write(struct encode *e)
 	return smalti_vae_command_end(&e->run, e->path);
 }
 
-/* Opens the latents' file and chooses its format before StarPU starts: an error costs no start. */
+/* Opens the latents' file and decides its format before StarPU starts. */
 static int open_output(struct encode *e, struct smalti_error *error)
 {
 	const struct smalti_encode_options *o = e->options;

@@ -53,7 +53,7 @@ struct export
 	double began;
 };
 
-/* Shows the progress. What was done before took no time: the rate and the time left are those of the work. */
+/* What was done before took no time: the rate and the time left are those of the work. */
 static bool on_watch(void *user, const struct smalti_export_progress *progress)
 {
 	struct export *e = user;

@@ -150,7 +150,7 @@ struct extract {
 	bool locked; /* the message on the directory's lock was printed */
 };
 
-/* Reads A and B of "A:B", A below B; does nothing without a text. */
+/* Reads A and B of "A:B", A below B, if given. */
 static int parse_pair(const char *option, const char *text, char between, const char *expected,
 		      int64_t *first, int64_t *second, struct smalti_error *error)
 {
@@ -259,7 +259,7 @@ static enum smalti_extract_action on_watch(void *user, const struct smalti_extra
 	if (progress->locked_by)
 		smalti_progress_locked(&e->progress, "smalti extract", e->options.output, progress->locked_by,
 				       progress->locked, &e->locked);
-	if (progress->items == 0) { /* the list is read: `listed` is a share of it */
+	if (progress->items == 0) { /* `listed` is a share of the list */
 		smalti_progress_within(&e->progress, progress->listed, "reading the list");
 		smalti_progress_update(&e->progress, 0, 1);
 	} else {

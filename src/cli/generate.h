@@ -47,7 +47,7 @@ struct smalti_source {
 	int next;       /* index of the next --prompt option */
 };
 
-/* Opens the source. Reads a regular file once before, to count the images. */
+/* Reads a regular file once before, to count the images. */
 int smalti_source_open(struct smalti_source *source, const struct smalti_generate_options *options,
 		       struct smalti_error *error);
 
@@ -58,8 +58,7 @@ struct smalti_item {
 	bool warned;                   /* by the caller: of the parts of the prompt that are ignored */
 };
 
-/* Reads the next item as smalti_prompts_next() does; free the line of *item. The id of a bad line is its
- * number. */
+/* Reads an item as smalti_prompts_next(); free the line of *item. The id of a bad line is its number. */
 enum smalti_prompts_status smalti_source_next(struct smalti_source *source, struct smalti_item *item,
 					      struct smalti_error *error);
 
@@ -89,5 +88,5 @@ int smalti_generation_run(struct smalti_generation *generation, struct smalti_er
  * shares become the plan's, in the plan's memory. */
 struct smalti_plan *smalti_generation_resolve(const struct smalti_generation *generation,
 					      struct smalti_request *request, struct smalti_error *error);
-/* Prints for --plan, on standard output, what each place computes, receives and holds for each request. */
+/* Prints (--plan) what each place computes, receives and holds for each request, on standard output. */
 int smalti_generation_plan(struct smalti_generation *generation, struct smalti_error *error);

@@ -103,7 +103,7 @@ static void report_item(struct smalti_generation *generation, const struct smalt
 	smalti_image_report_add(&generation->report, &outcome);
 }
 
-/* Makes an image with its paths and metadata. */
+/* Makes its paths and metadata, too. */
 static struct image *new_image(struct smalti_generation *generation, const struct smalti_item *item,
 			       int64_t number, struct smalti_error *error)
 {
@@ -173,7 +173,7 @@ static void warn_unread(struct smalti_generation *generation, struct smalti_item
 	item->warned = true;
 }
 
-/* Submits the image and takes it over, unless that fails. */
+/* Takes the image over, unless it fails. */
 static int submit(struct smalti_batch *batch, struct smalti_item *item, struct smalti_plan *plan,
 		  struct image *image, struct smalti_error *error)
 {

@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-/* Counts the images in a first pass over a file that can be read twice. */
+/* Counts the images of a file that can be read twice. */
 static int count_images(struct smalti_source *source, struct smalti_error *error)
 {
 	struct stat info;

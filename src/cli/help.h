@@ -12,7 +12,7 @@ struct smalti_variable {
 };
 extern const struct smalti_variable smalti_variables[];
 
-/* Files that the program reads and writes unasked; a NULL name ends them, too. */
+/* Files that the program reads and writes unasked, ended likewise. */
 extern const struct smalti_variable smalti_files[];
 
 extern const char smalti_exit_statuses[];

@@ -33,11 +33,10 @@ struct smalti_image_outcome {
 	const struct cJSON *places;         /* the bytes that came to each; NULL: not known */
 };
 
-/* Begins the report. The session stays open until the report ends: the last lines tell of its devices. */
+/* The session stays open until the report ends: the last lines tell of its devices. */
 void smalti_image_report_begin(struct smalti_image_report *report, const struct smalti_command *command,
 			       struct smalti_session *session, bool json, bool quiet, int64_t total);
-/* Shows the progress. What is done of unfinished images makes `begun` images; `detail` says what is being
- * done. */
+/* Shows how far unfinished images are: `begun` images in all, doing `detail`. */
 void smalti_image_report_progress(struct smalti_image_report *report, double begun, const char *detail);
 void smalti_image_report_add(struct smalti_image_report *report, const struct smalti_image_outcome *outcome);
 /* Reports a failure that is of no image. */

@@ -30,7 +30,7 @@ static void put_line(const char *request, const char *text, FILE *to)
 	fputc('\n', to);
 }
 
-/* Writes the name of a page: "smalti-bench-kernels". */
+/* Writes "smalti-bench-kernels". */
 static void put_page(const char *name, size_t length, FILE *to)
 {
 	for (size_t i = 0; i < length; i++)

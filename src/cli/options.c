@@ -75,7 +75,7 @@ static int choose(const char *const *choices, const char *text, int *value, stru
 	return smalti_fail(error, SMALTI_EINVAL, "expected one of %s, found '%.99s'", names, text);
 }
 
-/* Reads a number, or a word of the row, which gives -1 - its index. */
+/* Reads a number, or a word of the row as -1 - its index. */
 static int parse_number(const struct smalti_option *row, const char *text, int64_t *number,
 			struct smalti_error *error)
 {
@@ -158,7 +158,7 @@ static int fail_unknown(const struct smalti_option_table *table, const char *tex
 	return smalti_fail(error, SMALTI_EINVAL, "%s option '%.*s'", what, length > 99 ? 99 : length, text);
 }
 
-/* Fails with the reason why getopt stopped with '?' or ':' at `text`. */
+/* Says why getopt stopped with '?' or ':' at `text`. */
 static int fail_option(const struct smalti_option_table *table, int value, const char *text,
 		       struct smalti_error *error)
 {
@@ -239,7 +239,7 @@ static int distance(const char *a, int a_length, const char *b, int b_length)
 	return (int)row[b_length];
 }
 
-/* Starts a search. A name may differ from what was typed in a third of its letters and one more. */
+/* Allows a name to differ in a third of the letters and one more. */
 struct smalti_suggestion smalti_suggest_start(const char *typed, int length)
 {
 	return (struct smalti_suggestion){typed, length, NULL, length / 3 + 2};

@@ -60,7 +60,7 @@ static int open_directory(struct smalti_output *output, const char *path, struct
 	return check_directory(output->directory, error);
 }
 
-/* Checks before the work that a file can be made there. */
+/* Checks before the work, not after it. */
 static int check_file(const char *path, struct smalti_error *error)
 {
 	struct stat info;
@@ -134,7 +134,7 @@ int smalti_output_claim(struct smalti_output *output, const char *id, int64_t im
 	return added > 0 ? 0 : -1;
 }
 
-/* Returns the path if a file may be made there; else frees it and returns NULL. */
+/* Returns the path if a file may be made there, or NULL. */
 static char *checked(char *path, struct smalti_error *error)
 {
 	if (!path || check_file(path, error) == 0)

@@ -35,7 +35,7 @@ void smalti_output_close(struct smalti_output *output);
 int smalti_output_claim(struct smalti_output *output, const char *id, int64_t images,
 			struct smalti_error *error);
 
-/* Returns the path of the image's file, which is nothing else than a file if it exists. Free with free(). */
+/* Returns the image's path; only a file may be there. Free with free(). */
 char *smalti_output_image(const struct smalti_output *output, const char *id, int64_t image, int64_t images,
 			  struct smalti_error *error);
 /* Returns the path of its latents, checked likewise: the image's with .safetensors for .png. */

@@ -28,7 +28,7 @@ struct smalti_progress {
 	int drawn; /* columns of the bar that is on the terminal now, 0: none */
 };
 
-/* Begins to show progress. `quiet` shows only smalti_progress_print()'s lines, and that nothing moves. */
+/* `quiet` shows only smalti_progress_print()'s lines, and that nothing moves. */
 void smalti_progress_begin(struct smalti_progress *progress, FILE *stream, const char *unit, bool quiet);
 
 /* Tells that `done` of `total` units (-1: not known) are done. Call it a few times a second, also when

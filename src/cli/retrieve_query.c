@@ -119,14 +119,14 @@ struct query {
 	bool broken;
 };
 
-/* Prints a text without control characters: a key from outside must not move the cursor. */
+/* Leaves out control characters: keys from outside must not move the cursor. */
 static void put_text(const char *text)
 {
 	for (; *text; text++)
 		putchar(iscntrl((unsigned char)*text) ? '?' : *text);
 }
 
-/* Returns the second score of the item at a place of the query's list; NaN: there is none. */
+/* Returns an item's second score by its place in the list; NaN: it has none. */
 static double denoising_of(const struct query *q, int64_t number, int64_t place)
 {
 	return place < q->candidates ? q->denoising[number * q->candidates + place] : NAN;
@@ -297,7 +297,7 @@ static void cancel(void *task_group)
 	smalti_task_group_cancel(task_group);
 }
 
-/* Opens the index, whose work the first signal cancels: none is worth finishing. */
+/* Lets the first signal cancel all work: none is worth finishing. */
 static int open_index(struct query *q, const char *directory, struct smalti_error *error)
 {
 	q->cancelled = smalti_task_group_new(q->session, "cancelled", 0, error);

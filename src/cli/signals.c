@@ -70,7 +70,7 @@ static void drop(void)
 	alarm(GRACE);
 }
 
-/* Drops what has not finished in time, or ends the program if it was dropped before. */
+/* Drops the work, or ends the program if it was dropped before. */
 static void lose_patience(int number)
 {
 	const int cause = errno;

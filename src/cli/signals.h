@@ -15,8 +15,8 @@ int smalti_signals_end_reads(int file);
 
 /* Sets what the first signal does besides (NULL: nothing); called in the handler. */
 void smalti_signals_first(void (*act)(void *user), void *user);
-/* Sets what the second signal does besides (NULL: nothing); called in the handler. While it is set, the first
- * signal prints that a second one drops the work. */
+/* Sets what the second signal does besides (NULL: nothing); called in the handler. If set, the first signal
+ * prints that a second one drops the work. */
 void smalti_signals_second(void (*act)(void *user), void *user);
 
 /* Limits the seconds of finishing after the first signal (0, the default: no limit); then the work is

@@ -9,7 +9,7 @@
 #include "simulation/calibrate.h"
 #include "simulation/machine.h"
 
-/* Reads the next of the names with commas between; returns false if there is none. */
+/* Reads the next of the comma-separated names; false: there is none. */
 static bool next_policy(const char **list, char policy[SMALTI_POLICY_NAME])
 {
 	const size_t length = strcspn(*list, ",");
@@ -56,8 +56,7 @@ static int simulate_one(const struct smalti_simulate_options *options, const cha
 	return status;
 }
 
-/* Refuses --blocking with several GPUs and no strategy: a policy that places tasks as they come does not know
- * what they will receive. */
+/* Refuses --blocking if a policy places tasks as they come: it does not know what they will receive. */
 static int check_blocking(const struct smalti_simulate_options *options,
 			  const struct smalti_simulated_machine *machine, struct smalti_error *error)
 {

@@ -18,7 +18,6 @@ struct smalti_simulate_options {
 	const char *trace;
 };
 
-/* Runs the command. */
 enum smalti_exit smalti_simulate_run(void *options, int count, char **operands);
 
 /* Variables that tell smalti-sim's process its machine: the directory with StarPU's files, and their name. */

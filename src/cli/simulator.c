@@ -137,7 +137,7 @@ static void become(char *const *arguments, const char *directory, int output, in
 	_exit(SMALTI_EXIT_FAILED);
 }
 
-/* Returns what is written there, with a NUL behind it; free with free(). */
+/* Returns what is written there, with a NUL behind it. */
 static char *read_all(int file, size_t *length, struct smalti_error *error)
 {
 	char *text = smalti_calloc(MOST_OUTPUT + 1, 1, error);
@@ -177,7 +177,7 @@ static void end(void *child)
 	kill(*(const pid_t *)child, SIGKILL);
 }
 
-/* Returns what the child writes to its standard output; a signal ends the child. */
+/* Returns the child's standard output; a signal ends the child. */
 static char *listen_to(pid_t child, int file, size_t *length, struct smalti_error *error)
 {
 	smalti_signals_first(end, &child);

@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "smalti/topology.h"
 
-/* Prints a topology for people. */
+/* Prints it for people. */
 void smalti_topology_print(const struct smalti_topology *topology, FILE *to);
-/* Prints a topology as one JSON object. -1 with SMALTI_ENOMEM; a refused write shows in ferror(to). */
+/* Prints it as one JSON object. -1 with SMALTI_ENOMEM; a refused write shows in ferror(to). */
 int smalti_topology_print_json(const struct smalti_topology *topology, FILE *to, struct smalti_error *error);

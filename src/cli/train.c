@@ -207,7 +207,7 @@ static int parse_list(const char *option, const char *text, int least, int most,
 			   least, most, text);
 }
 
-/* Sets the optimizer's options, and its own defaults where nothing was given. */
+/* Sets the optimizer's own defaults where nothing was given. */
 static int set_optimizer(struct train *t, struct smalti_error *error)
 {
 	const struct smalti_train_settings *s = t->settings;

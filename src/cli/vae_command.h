@@ -84,5 +84,5 @@ typedef int smalti_vae_estimator(struct smalti_vae *vae, const struct smalti_vae
 				 struct smalti_vae_estimate *estimate, struct smalti_error *error);
 int smalti_vae_command_plan(struct smalti_vae_command *run, smalti_vae_estimator *make_estimate,
 			    const char *file, struct smalti_error *error);
-/* Prints the last line and returns the exit status; `result` is the file or directory that was asked for. */
+/* Prints the last line; `result` is the file or directory that was asked for. */
 enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const char *result);

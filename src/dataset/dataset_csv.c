@@ -162,7 +162,7 @@ static bool header_has_tab(struct smalti_byte_reader *reader)
 	return false;
 }
 
-/* Checks that columns are there. While the key of captions is looked for, one of all is enough. */
+/* Checks the columns. While the key of captions is looked for, one is enough. */
 static int check_columns(const struct csv *s, struct smalti_error *error)
 {
 	const struct smalti_dataset_options *o = s->text.options;

@@ -48,7 +48,7 @@ static int next_entry(struct smalti_dataset_text *s, struct smalti_error *error)
 	return byte == EOF ? 0 : kind;
 }
 
-/* Reads the next entry that is no tar: tars are no items beside images. */
+/* Skips tars, which are no items beside images. */
 static int next_name(struct smalti_dataset_text *s, struct smalti_error *error)
 {
 	int kind;

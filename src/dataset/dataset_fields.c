@@ -50,7 +50,7 @@ static void read_text(const struct object *object, const char *const *names, str
 	text->problem = problem;
 }
 
-/* Reads an id, which may be a number, too. */
+/* Reads a string or a number. */
 static void read_id(const struct object *object, struct smalti_caption_text *text, char problem[256])
 {
 	const char *name;
@@ -173,7 +173,7 @@ static int find_extension(const char *name, const char *const *extensions)
 	return -1;
 }
 
-/* Tells it by the name. The other names of JPEG are those that browsers on Windows give. */
+/* The other names of JPEG are those that browsers on Windows give. */
 bool smalti_dataset_is_image(const char *name)
 {
 	static const char *const extensions[] = {".jpg",  ".jpeg", ".png", ".webp",  ".jpe",

@@ -153,8 +153,7 @@ bool smalti_dataset_begins_image(const char *start, size_t length);
 /* Tell whether a name ends like that of an image that is read, or of a tar. */
 bool smalti_dataset_is_image(const char *name);
 bool smalti_dataset_is_tar(const char *name);
-/* Endings of images that are not read, ended by NULL. The function returns the number of a name's ending
- * among them, or -1. */
+/* Endings of images that are not read, ended by NULL; returns the number of the name's, or -1. */
 extern const char *const smalti_dataset_unread_extensions[];
 int smalti_dataset_unread_image(const char *name);
 /* Returns the number of the caption whose key is the extension (without dot), or -1. */

@@ -112,8 +112,7 @@ static int measure_tar(struct smalti_dataset_source *s, struct smalti_dataset_ta
 	return status;
 }
 
-/* Measures and names the tars. With `directory` their keys begin with their path below it, else with their
- * last names. */
+/* Measures and names the tars: keys begin with their path below `directory`, else with their last names. */
 static int settle_tars(struct smalti_dataset_source *s, const char *directory, struct smalti_error *error)
 {
 	struct smalti_set names = {0};
@@ -253,8 +252,7 @@ int smalti_dataset_source_open(struct smalti_dataset_source *s, const char *cons
 	return open_path(s, path, error);
 }
 
-/* Returns the directory of images by PixArt's layout, or the one that the list is in: resolved, so that its
- * name is known. */
+/* Follows PixArt's layout, else the list's directory: resolved, so that its name is known. */
 static char *default_images(const char *path, struct smalti_error *error)
 {
 	static const char data[] = "/InternData";

@@ -56,7 +56,7 @@ static bool belongs(const struct group *group, const char *name)
 	return strlen(group->stem) == length && memcmp(group->stem, name, length) == 0;
 }
 
-/* Ranks an image by its name. One that is not read is there, and its item fails with the reason. */
+/* Counts an image that is not read as there: its item fails with the reason. */
 static int rank_of_image(const char *name)
 {
 	const char *extension = name + stem_length(name);
@@ -112,8 +112,7 @@ static void take_image(const struct tar *s, struct group *group, int rank, struc
 	memcpy(group->image_name, s->member.name, sizeof(group->image_name));
 }
 
-/* Takes a member; returns false if it is there already: another item begins, with a key that was there
- * before. */
+/* Returns false if the member is there already: another item begins, with a key that was there before. */
 static bool take_member(const struct tar *s, struct group *group)
 {
 	const int rank = rank_of_image(s->member.name);
@@ -142,7 +141,7 @@ static bool begin_group(const struct tar *s, struct group *group)
 	return take_member(s, group);
 }
 
-/* Tells whether the member that was read goes into the group, and takes it. */
+/* Takes the member into the group if it belongs there. */
 static bool accept_member(struct tar *s, struct group *group)
 {
 	if (!s->member.regular || base_of(s->member.name)[0] == '.')

@@ -35,7 +35,7 @@ static int is_shown(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* Returns the type behind links; one that leads nowhere is a file that cannot be read. */
+/* Follows links; one that leads nowhere is a file that cannot be read. */
 static unsigned char type_of(int directory, const struct dirent *entry)
 {
 	struct stat info;
@@ -125,7 +125,7 @@ static bool holds_image(const struct names *names, const char *name)
 	       smalti_dataset_begins_image(start, sizeof(start));
 }
 
-/* Tells by its name whether a file is a text: there are as many of them as images. */
+/* Looks at the name only: there are as many texts as images. */
 static bool is_text(const struct walk *w, const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -135,7 +135,7 @@ static bool is_text(const struct walk *w, const char *name)
 	return rank_of_text(w, name) >= 0;
 }
 
-/* Counts images that are not read. What is no image by its name may yet be one. */
+/* Looks into files that are no images by name, but may be. */
 static void count_unread(struct walk *w, const struct names *names, int index, const char *below)
 {
 	const char *name = names->entries[index]->d_name;
@@ -149,7 +149,7 @@ static void count_unread(struct walk *w, const struct names *names, int index, c
 	smalti_pass_over(&w->counts->passed, unread >= 0 || misnamed, path);
 }
 
-/* Counts a name; returns what to do with it: DIRECTORY, what the list calls it, or 0. */
+/* Returns what to do with a name: DIRECTORY, what the list calls it, or 0. */
 static int count_name(struct walk *w, const struct names *names, int index, const char *below)
 {
 	struct smalti_walk_counts *counts = w->counts;

@@ -71,7 +71,7 @@ int smalti_export_watch(const struct smalti_export_run *run, struct smalti_error
 	return smalti_fail(error, SMALTI_ECANCELLED, "stopped");
 }
 
-/* Tells whether a failure is of the row. What is missing while a row is written is a part of the output. */
+/* What is missing while a row is written is a part of the output. */
 static bool is_of_a_row(enum smalti_code code)
 {
 	return smalti_is_of_input(code) && code != SMALTI_ENOENT;
@@ -102,7 +102,7 @@ static int write_row(struct smalti_export_run *run, const struct smalti_features
 	return refuse(run, &cause);
 }
 
-/* Exports the next row; returns 1, or 0 after the last row. */
+/* Returns 1, or 0 after the last row. */
 static int export_row(struct smalti_export_run *run, struct smalti_features *reader,
 		      struct smalti_error *error)
 {

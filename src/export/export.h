@@ -18,7 +18,7 @@ struct smalti_export_kind {
 	/* Checks before anything is written, unless an earlier run did it. NULL: nothing can be wrong. */
 	int (*check)(struct smalti_export_run *run, struct smalti_error *error);
 	int64_t state_bytes; /* of the format's own state, zeros at the begin */
-	/* Prepares the state. NULL: zeros will do. */
+	/* NULL: zeros will do as the state. */
 	int (*begin)(struct smalti_export_run *run, struct smalti_error *error);
 	/* Whether rows fail alone with EINVAL, EUNSUPPORTED and ECORRUPT; else the export does, as with all
 	 * other errors. */

@@ -150,7 +150,7 @@ static struct smalti_writer *open_file(const char *directory, const char *key, c
 	return writer;
 }
 
-/* Puts the file in place, or drops it after a failure. Frees the writer in any case. */
+/* Puts the file in place, or drops it; frees the writer. */
 static int close_file(struct smalti_export_run *run, struct smalti_writer *writer, int status,
 		      struct smalti_error *error)
 {
@@ -202,7 +202,7 @@ static int to_array(void *user, const void *data, int64_t bytes, struct smalti_e
 	return 0;
 }
 
-/* Writes the caption's features, with zeros behind its tokens. */
+/* Writes zeros behind the caption's tokens. */
 static int write_features(struct smalti_export_run *run, struct smalti_zip *zip,
 			  const struct smalti_export_feature *text, struct smalti_error *error)
 {

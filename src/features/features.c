@@ -2,7 +2,7 @@
 #include "smalti/features.h"
 #include "features/reader.h"
 
-/* Returns the set that a shard of the order is in; *shard becomes its number there. */
+/* Returns the set of a shard of the order; *shard becomes its number there. */
 static const struct smalti_features_set *set_of(const struct smalti_features_source *source, int64_t *shard)
 {
 	const struct smalti_features_set *set = source->sets;

@@ -20,7 +20,7 @@ struct smalti_features_set {
 int smalti_features_set_open(struct smalti_features_set *set, const char *directory,
 			     struct smalti_error *error);
 void smalti_features_set_close(struct smalti_features_set *set);
-/* Returns the number of the shard that has an item; -1: none. */
+/* Returns the number of an item's shard, or -1. */
 int64_t smalti_features_set_find(const struct smalti_features_set *set, int64_t index);
 
 /* Shards that one thread has open, those used last. Initialise with zeros. */
@@ -56,7 +56,7 @@ struct smalti_features_order *smalti_features_order_open(const struct smalti_fea
 							 const int64_t *rows, int64_t shards,
 							 struct smalti_error *error);
 void smalti_features_order_close(struct smalti_features_order *order);
-/* Finds the next row; false: there are no more. */
+/* Returns false if there are no more. */
 bool smalti_features_order_next(struct smalti_features_order *order, struct smalti_features_place *place);
 /* Does what `count` calls of it do. */
 void smalti_features_order_skip(struct smalti_features_order *order, int64_t count);

@@ -3,7 +3,7 @@
 #include "features/reader.h"
 #include "shard/layout.h"
 
-/* Checks that the rows are those that the shard's name says; its own checksums do the rest. */
+/* Compares the rows with the shard's name; its own checksums do the rest. */
 static int check_shard(const struct smalti_shard *shard, const struct smalti_shard_entry *entry,
 		       const char *path, struct smalti_error *error)
 {
@@ -36,7 +36,7 @@ static struct smalti_shard *open_shard(const struct smalti_features_set *set, in
 	return NULL;
 }
 
-/* Opens the first shard that can be: one damaged shard does not hide the others. */
+/* Opens the first good shard: a damaged one does not hide the others. */
 static int open_model(struct smalti_features_set *set, struct smalti_error *error)
 {
 	struct smalti_error first = SMALTI_NO_ERROR;

@@ -84,7 +84,7 @@ int smalti_image_hold(const struct smalti_image_reader *image, const char *kind,
 			   image->path, kind, bytes, image->limits.bytes);
 }
 
-/* Opens an image and takes the stream over, if there is one. */
+/* Takes the stream over, if there is one. */
 static struct smalti_image_reader *open_image(const char *name, struct smalti_byte_source source,
 					      int64_t bytes, const struct smalti_image_limits *limits,
 					      struct smalti_error *error)

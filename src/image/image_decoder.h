@@ -54,7 +54,7 @@ int smalti_image_hold(const struct smalti_image_reader *image, const char *kind,
 /* Returns the orientation, 1 to 8, that EXIF data (a TIFF header and what follows, with or without "Exif\0\0"
  * before it) gives to an image; 0 when it gives none, or is something else, or damaged. */
 int smalti_exif_orientation(const uint8_t *bytes, int64_t size);
-/* Returns the orientation that XMP data gives, as Pillow finds it in there; 0 when it gives none. */
+/* Returns the orientation of XMP data likewise, as Pillow finds it. */
 int smalti_xmp_orientation(const uint8_t *bytes, int64_t size);
 
 /* What a format gives to image_writer.c: a file write_FORMAT.c each. */

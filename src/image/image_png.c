@@ -113,7 +113,7 @@ static int start(const struct smalti_image_reader *image, struct decoder *self, 
 	return read_interlaced(self, error);
 }
 
-/* Makes RGB of big-endian grey; what is above 255 becomes 255. */
+/* Clips big-endian grey at 255. */
 static void clip_grey16(const uint8_t *grey, int64_t count, uint8_t *rgb)
 {
 	for (int64_t i = 0; i < count; i++)

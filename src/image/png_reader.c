@@ -36,8 +36,7 @@ static void on_read(png_structp png, png_bytep data, size_t length)
 	png_error(png, "it ends too early");
 }
 
-/* Allocates up to a limit. libpng's own limit only warns, and then it allocates what a damaged length
- * says. */
+/* libpng's own limit only warns, and then it allocates what a damaged length says. */
 static png_voidp on_malloc(png_structp png, png_alloc_size_t size)
 {
 	const struct smalti_png_reader *reader = png_get_mem_ptr(png);

@@ -16,7 +16,7 @@ struct smalti_png_reader {
 	struct smalti_error cause;
 };
 
-/* Opens a reader, which reads nothing yet. Close it also on failure. */
+/* Reads nothing yet. Close it also on failure. */
 int smalti_png_reader_open(struct smalti_png_reader *reader, struct smalti_byte_source source,
 			   const char *path, struct smalti_error *error);
 void smalti_png_reader_close(struct smalti_png_reader *reader);

@@ -12,7 +12,7 @@ struct smalti_turned_image {
 	uint8_t *held;                     /* the stored image, or one of its rows */
 };
 
-/* Opens a turned image; reads no pixels. */
+/* Reads no pixels. */
 void smalti_turned_open(struct smalti_turned_image *turned, struct smalti_image_reader *image,
 			int orientation);
 /* Reads rows first … first + count − 1 of the turned image, [count, width, 3]; each call begins where the

@@ -80,7 +80,7 @@ static void put_point(FILE *page, const struct smalti_run_point *point)
 	fputc(']', page);
 }
 
-/* Puts measurements and the seconds that workers were busy, joining `step` neighbours at a time. */
+/* Puts measurements and workers' busy seconds, `step` neighbours joined at a time. */
 static void put_points(FILE *page, const struct smalti_run *run, int64_t step)
 {
 	fputs("\"points\":[", page);

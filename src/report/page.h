@@ -18,5 +18,5 @@ void smalti_page_value(FILE *page, const char *key, const cJSON *object);
 void smalti_page_list(FILE *page, const char *key, const cJSON *texts);
 /* Writes "devices":[…], with those numbers of each that are known (rt/device_use.h). */
 void smalti_page_devices(FILE *page, const cJSON *devices);
-/* Returns the text of a JSON string; "" of anything else. */
+/* Returns a JSON string's text, else "". */
 const char *smalti_text_of(const cJSON *item);

@@ -18,7 +18,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Returns the step of a directory's name; -1 for another name. */
+/* Returns -1 for another name. */
 static int64_t step_of(const char *name)
 {
 	static const char prefix[] = "step-";
@@ -66,7 +66,7 @@ static bool put_image(FILE *page, const char *path, int64_t step, bool first)
 	return true;
 }
 
-/* Puts the images of a step, which are numbered from 1; returns whether none was put so far. */
+/* Numbers the images of a step from 1. */
 static bool put_step(FILE *page, const char *samples, int64_t step, bool first)
 {
 	for (int64_t number = 1;; number++) {

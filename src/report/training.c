@@ -53,7 +53,7 @@ static void forget_lines(cJSON *lines, int64_t step)
 			cJSON_DeleteItemFromArray(lines, i);
 }
 
-/* Forgets what was behind `step`, from which a process went on. */
+/* Forgets steps behind `step`: a process went on there. */
 static void forget_behind(struct smalti_training_history *history, int64_t step)
 {
 	while (history->count && history->points[history->count - 1].step > step)
@@ -111,7 +111,7 @@ static int take_step(struct smalti_training_history *history, const cJSON *line,
 	return 0;
 }
 
-/* Moves the line to the list if it has the key; returns whether it has. */
+/* Takes the line if it has the key. */
 static bool put_line(cJSON *list, const char *key, cJSON **line)
 {
 	if (!cJSON_GetObjectItemCaseSensitive(*line, key))

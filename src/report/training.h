@@ -53,7 +53,7 @@ struct smalti_training_pace {
 };
 struct smalti_training_pace smalti_training_history_pace(const struct smalti_training_history *history);
 
-/* Reads the log; returns 0 with an empty history if there is none. */
+/* Returns 0 with an empty history if there is no log. */
 int smalti_training_history_read(const char *directory, struct smalti_training_history *history,
 				 struct smalti_error *error);
 void smalti_training_history_free(struct smalti_training_history *history);

@@ -30,7 +30,7 @@ static char *print(cJSON *object)
 	return text;
 }
 
-/* Makes a server-sent event of the object, which it frees; NULL without memory. */
+/* Makes a server-sent event; frees the object. */
 static char *event(const char *name, cJSON *object)
 {
 	SCOPED(free) char *data = print(object);

@@ -60,7 +60,7 @@ static enum MHD_Result queue_response(struct smalti_server *server, struct MHD_C
 	return result;
 }
 
-/* Answers with the text and frees it; without memory the connection is closed. */
+/* Takes the text; without memory it closes the connection. */
 static enum MHD_Result answer_text(struct smalti_server *server, struct MHD_Connection *connection,
 				   unsigned status, const char *type, char *text)
 {
@@ -170,9 +170,9 @@ static enum MHD_Result answer_stream(struct smalti_server *server, struct MHD_Co
 	    MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_events, job, NULL));
 }
 
-/* Lets the connection sleep until the job has ended; returns false if it has. This is the handler's second
- * call: had the connection slept in the first, the library would read from it on waking, and give no answer
- * to a client that has closed its sending half. */
+/* Lets the connection sleep until the job has ended. This is the second call for it: the library reads from
+ * one that was put to sleep in the first, once it wakes, and so gives no answer to a client that has closed
+ * its sending half. */
 static bool sleeps(struct smalti_server *server, struct smalti_serve_job *job)
 {
 	HOLD_MUTEX(&server->mutex);
@@ -227,7 +227,7 @@ static struct smalti_serve_job *read_job(struct smalti_server *server, const str
 	return job;
 }
 
-/* Puts the job behind those that wait, or refuses it; the connection has a reference. */
+/* Puts the job behind those that wait; the connection has a reference. */
 static enum MHD_Result enqueue(struct smalti_server *server, struct MHD_Connection *connection,
 			       struct smalti_serve_job *job)
 {
@@ -256,8 +256,7 @@ static enum MHD_Result enqueue(struct smalti_server *server, struct MHD_Connecti
 	return job->request.stream ? answer_stream(server, connection, job) : MHD_YES;
 }
 
-/* Tells whether the body is JSON, which a browser never sends for another site's page without asking
- * first. */
+/* Accepts only JSON: a browser sends none for another site's page without asking first. */
 static bool is_json(struct MHD_Connection *connection)
 {
 	const char *type =
@@ -313,7 +312,7 @@ static bool method_fits(const struct route *route, const char *method)
 	       (strcmp(method, MHD_HTTP_METHOD_HEAD) == 0 && strcmp(route->method, MHD_HTTP_METHOD_GET) == 0);
 }
 
-/* Returns why a request is refused before its body is read. */
+/* Checks before the body is read. */
 static struct smalti_serve_refusal check_head(const struct smalti_server *server,
 					      struct MHD_Connection *connection, const struct route *route,
 					      const char *method, const char *version)
@@ -362,7 +361,7 @@ static enum MHD_Result refuse_head(struct smalti_server *server, struct MHD_Conn
 	return refuse(server, connection, refusal->status, "%s", refusal->reason);
 }
 
-/* Begins an exchange when the head is there. */
+/* Begins when the head is there. */
 static enum MHD_Result begin_exchange(struct smalti_server *server, struct MHD_Connection *connection,
 				      struct exchange *exchange, const char *method, const char *version)
 {
@@ -376,7 +375,7 @@ static enum MHD_Result begin_exchange(struct smalti_server *server, struct MHD_C
 								: MHD_YES;
 }
 
-/* Answers when the body is there, too. It is called again while there is no answer. */
+/* Answers when the body is there; called again while there is no answer. */
 static enum MHD_Result answer_exchange(struct smalti_server *server, struct MHD_Connection *connection,
 				       struct exchange *exchange)
 {
@@ -462,7 +461,7 @@ uint16_t smalti_serve_port(const struct smalti_server *server)
 	return info ? info->port : 0;
 }
 
-/* Stops the HTTP library. Answers that are ready are sent first, for a few seconds at most. */
+/* Sends answers that are ready first, for a few seconds at most. */
 void smalti_serve_close_http(struct smalti_server *server)
 {
 	enum { TENTHS = 50, TENTH = 100000 };

@@ -76,7 +76,7 @@ struct smalti_serve_job *smalti_serve_job_new(struct smalti_server *server,
 	return job;
 }
 
-/* Wakes the connection, for there is something to write. The server's mutex is held. */
+/* Wakes the connection to write. The server's mutex is held. */
 static void wake(struct smalti_serve_job *job)
 {
 	if (!job->connection || !job->suspended)
@@ -85,7 +85,7 @@ static void wake(struct smalti_serve_job *job)
 	MHD_resume_connection(job->connection);
 }
 
-/* Adds an event, whose text it takes over, to a stream. */
+/* Takes the text. */
 static void add_event(struct smalti_serve_job *job, char *event)
 {
 	if (!job->request.stream || !job->connection || !event) {
@@ -118,7 +118,7 @@ static void withdraw(struct smalti_serve_job *job)
 	job->references--; /* the caller has one, too */
 }
 
-/* Ends a job, with an error or NULL; once, with the mutex held. */
+/* Ends a job, once, with the mutex held. */
 static void end(struct smalti_serve_job *job, const struct smalti_error *error)
 {
 	struct smalti_server *server = job->server;
@@ -226,8 +226,7 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 	smalti_serve_job_release(job);
 }
 
-/* Waits up to a tenth of a second for an image whose turn it is; NULL: none came. The image has a reference
- * to its job. */
+/* Waits a tenth of a second for an image whose turn it is, which has a reference to its job. */
 static struct smalti_serve_image *take_image(struct smalti_server *server)
 {
 	enum { TENTH = 100000000 };

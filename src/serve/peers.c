@@ -19,8 +19,8 @@ static bool waits_for_images(const struct smalti_serve_peer *peer)
 	return peer->job && !peer->job->ended;
 }
 
-/* Tells whether there may be one more connection of a client, or with NULL of all. If there are too many,
- * closes the one whose deadline is next and that does not wait for images. */
+/* Tells whether there may be one more of a client, or with NULL of all. If not, closes the one whose deadline
+ * is next, unless it waits for images. */
 static bool make_room(struct smalti_server *server, const char *client, int most)
 {
 	struct smalti_serve_peer *oldest = NULL;
@@ -134,7 +134,7 @@ static bool is_gone(struct smalti_serve_peer *peer)
 	return !probe(peer);
 }
 
-/* Closes late connections and drops jobs that nobody waits for; returns whether the server goes on. */
+/* Closes late connections, drops the jobs of clients that are gone; returns whether the server goes on. */
 static bool look_at_all(struct smalti_server *server)
 {
 	HOLD_MUTEX(&server->mutex);

@@ -70,7 +70,7 @@ static void forget_one(struct smalti_serve_queue *queue)
 	queue->client_count--;
 }
 
-/* Finds a client, or adds a new one behind all others; NULL without memory. */
+/* Puts a new client behind all others. */
 static struct smalti_serve_client *find_client(struct smalti_serve_queue *queue, const char *name, double now)
 {
 	struct smalti_serve_client **at = &queue->clients;
@@ -139,7 +139,7 @@ static bool may_go(const struct smalti_serve_queue *queue, const struct smalti_s
 	return client->first && (!queue->limits.in_work || client->in_work < queue->limits.in_work);
 }
 
-/* Returns the first client that may go, and puts it behind all others; NULL: none may. */
+/* Puts the first client that may go behind all others. */
 static struct smalti_serve_client *next_client(struct smalti_serve_queue *queue)
 {
 	struct smalti_serve_client **at = &queue->clients;

@@ -47,11 +47,11 @@ void smalti_serve_queue_open(struct smalti_serve_queue *queue, const struct smal
 /* Frees the queue when no request waits. */
 void smalti_serve_queue_close(struct smalti_serve_queue *queue);
 
-/* Adds a request if it is admitted. `now` is in seconds of a clock that does not go back. */
+/* Takes `now` in seconds of a clock that does not go back. */
 enum smalti_serve_admission smalti_serve_queue_put(struct smalti_serve_queue *queue, const char *client,
 						   double now, struct smalti_serve_waiting *waiting);
-/* Takes one image of the request whose turn it is; NULL: no request waits, or their clients have enough
- * images that are being made. A request leaves the queue with its last image. */
+/* Takes an image of the request whose turn it is; NULL: there is none, or its client has enough images in the
+ * batch. A request leaves with its last image. */
 struct smalti_serve_waiting *smalti_serve_queue_take(struct smalti_serve_queue *queue);
 /* Notes that an image that was taken, of that turn, is done. */
 void smalti_serve_queue_done(struct smalti_serve_queue *queue, const struct smalti_serve_waiting *waiting,

@@ -32,8 +32,7 @@ struct smalti_serve_request {
 	struct smalti_request request;
 	bool stream;
 };
-/* Reads a body; -1 with what is wrong with it. `model` is the name of this server's model. Free the request
- * either way. */
+/* Returns -1 with what is wrong with it; `model` names this server's. Free it either way. */
 int smalti_serve_request_read(struct smalti_serve_request *request, const char *body, size_t length,
 			      const struct smalti_serve_options *options, const char *model,
 			      struct smalti_error *error);
@@ -167,7 +166,7 @@ void smalti_serve_job_release(struct smalti_serve_job *job);
 void smalti_serve_job_drop(struct smalti_serve_job *job);
 /* Adds a comment to a stream, which its reader ignores. */
 void smalti_serve_job_comment(struct smalti_serve_job *job);
-/* Begins the server's closing: ends the jobs that wait and have not begun. */
+/* Begins to close the server: ends jobs that wait and have not begun. */
 void smalti_serve_jobs_refuse(struct smalti_server *server);
 /* @} */
 /* Tells whether nobody waits for an image any more. */
@@ -196,7 +195,7 @@ struct smalti_serve_peer {
 /* Notes that a connection begins or ends (MHD_OPTION_NOTIFY_CONNECTION). */
 void smalti_serve_peer_notify(void *server, struct MHD_Connection *connection, void **context,
 			      enum MHD_ConnectionNotificationCode code);
-/* Returns a connection's peer; NULL without memory: the connection is being closed. */
+/* Returns NULL without memory: it is being closed. */
 struct smalti_serve_peer *smalti_serve_peer_of(struct MHD_Connection *connection);
 /* Set the deadline of what comes next, and note that the answer has been sent. The server's mutex is held.
  * @{ */

@@ -8,7 +8,7 @@
 
 #include <signal.h>
 
-/* Returns the first line of a file, for free(); NULL if it is too short. */
+/* Returns the first line, which has to be there. */
 static char *read_token(const char *path, struct smalti_error *error)
 {
 	enum { LONGEST = 4096, LEAST = 8 };

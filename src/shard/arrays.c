@@ -21,7 +21,7 @@ static int grow(struct smalti_array_writer *a, int64_t bytes, struct smalti_erro
 	return 0;
 }
 
-/* Returns how an array is created. Values that fill no chunk are in one piece, and so is all else. */
+/* Keeps values that fill no chunk in one piece, as all else. */
 static hid_t creation_properties(const struct smalti_shard_writer *writer, int array, int64_t chunk)
 {
 	const struct smalti_h5_extents extents = smalti_shard_extents(&writer->schema, array, chunk);
@@ -165,7 +165,7 @@ static int write_texts(struct smalti_shard_writer *writer, int array, struct sma
 	return status;
 }
 
-/* Finds the pieces of an array, which is in one piece or has chunks. */
+/* Finds an array in one piece, or its chunks. */
 static int locate(hid_t dataset, struct smalti_shard_place *place)
 {
 	const haddr_t whole = H5Dget_offset(dataset);

@@ -75,7 +75,7 @@ static unsigned char *store(const unsigned char *bytes, int64_t count, unsigned 
 	return to;
 }
 
-/* Packs a stream and returns its bytes; 0: they would be more than `most`. Its first `noise` bytes are only
+/* Returns the packed stream's bytes; 0: they would be more than `most`. Its first `noise` bytes are only
  * stored. */
 static int64_t pack(struct smalti_deflater *deflater, int64_t bytes, int64_t noise, int64_t most)
 {

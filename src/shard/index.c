@@ -123,7 +123,7 @@ int smalti_shard_index_make(struct smalti_shard_index *index, const struct smalt
 	return 0;
 }
 
-/* Computes the checksums of pieces of a mapped file, whose pages do not stay this process's own. */
+/* Hashes a mapped file's pieces; its pages do not stay this process's own. */
 static void hash_pieces(struct smalti_shard_place *place, const char *file)
 {
 	for (int64_t i = 0; i < place->piece_count; i++) {

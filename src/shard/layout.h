@@ -62,7 +62,7 @@ bool smalti_shard_has(const struct smalti_shard_schema *schema, int array);
 int64_t smalti_shard_entry_bytes(const struct smalti_shard_schema *schema, int array);
 
 /* Returns the entries in a chunk of values: all chunks but the last are full, and fewer entries are in one
- * piece. 0: all else, which is always in one piece. */
+ * piece. 0: always in one piece, as all else. */
 int64_t smalti_shard_chunk(const struct smalti_shard_schema *schema, int array);
 /* Returns the bytes that a row has in memory until its shard is written: all but its values and failures. */
 int64_t smalti_shard_row_memory(const struct smalti_shard_schema *schema,

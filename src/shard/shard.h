@@ -31,7 +31,7 @@ struct smalti_shard_failure {
 	const char *reason; /* one line */
 };
 
-/* When the work began and ended, and how long its parts took. */
+/* How long the parts of the work took. */
 struct smalti_shard_timing {
 	double began, ended;                /* seconds since 1970 */
 	double text_seconds, image_seconds; /* of worker time */
@@ -81,8 +81,8 @@ struct smalti_shard_info {
 	uint64_t seal; /* a checksum over all of its checksums: that of another shard is another */
 };
 const struct smalti_shard_info *smalti_shard_info(const struct smalti_shard *shard);
-/* Reads row `index` and checks it against its checksum (ECORRUPT names shard and row). Its pointers hold
- * until the next call or the close. */
+/* Reads row `index` and checks its checksum (ECORRUPT names shard and row). Pointers hold until the next call
+ * or the close. */
 int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
 		     struct smalti_error *error);
 /* Tells whether the row (which has to be in it) has every caption's features, and the image's. */

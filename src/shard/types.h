@@ -6,7 +6,7 @@
 
 /* The arrays and attributes of shards as HDF5 has them. */
 
-/* Returns the extents of `count` entries of an array. */
+/* Returns the extents of `count` entries. */
 struct smalti_h5_extents smalti_shard_extents(const struct smalti_shard_schema *schema, int array,
 					      int64_t count);
 /* Makes the array's dataset, without a cache of chunks; negative where it cannot be made. With `more` it can

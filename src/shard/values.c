@@ -29,7 +29,7 @@ static int load_piece(struct smalti_shard_values *values, const struct smalti_sh
 	return 0;
 }
 
-/* Returns where the bytes of a piece are in memory; NULL with an error. */
+/* Returns where a piece's bytes are in memory. */
 static const char *piece_bytes(struct smalti_shard_values *values, const struct smalti_shard_index *index,
 			       int array, const char *file, int64_t piece, struct smalti_error *error)
 {

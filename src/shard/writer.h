@@ -31,7 +31,7 @@ struct smalti_shard_writer {
 
 int smalti_array_append(struct smalti_shard_writer *writer, int array, const void *entries, int64_t count,
 			struct smalti_error *error);
-/* Returns the number of entries so far. */
+/* Counts the entries so far. */
 int64_t smalti_array_count(const struct smalti_shard_writer *writer, int array);
 int smalti_array_append_text(struct smalti_shard_writer *writer, int array, const char *text,
 			     struct smalti_error *error);

@@ -19,7 +19,7 @@ struct smalti_checker {
 /* Tells of a problem; the text is "FILE: " and what is said here. */
 void smalti_checker_say(struct smalti_checker *checker, const char *kind, const char *file,
 			const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Tells of a problem by the text of a failure, which names DIRECTORY/FILE. */
+/* Tells of a failure, which names DIRECTORY/FILE. */
 void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, const char *file, int64_t row,
 			      const char *key, const struct smalti_error *cause);
 

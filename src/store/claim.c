@@ -100,15 +100,15 @@ static void forget_claims(struct search *search)
 	search->others = NULL;
 }
 
-/* Finds free items, or, with `items` 0, a shard to make anew. */
+/* Finds, with `items` 0, a shard to make anew. */
 static bool find(struct search *search, int64_t items, struct smalti_range *range, int *replaces)
 {
 	*replaces = -1;
 	return items ? find_free(search, items, range) : find_failed(search, range, replaces);
 }
 
-/* Claims free items, or, with `items` 0, a shard to make anew, whose remake goes to *replaces. The lock is
- * held. Which claims hold is only looked at when nothing is left beside all of them. */
+/* Claims items, or with `items` 0 a shard to make anew, whose remake goes to *replaces. The lock is held.
+ * Which claims hold is only looked at when nothing is left beside all of them. */
 static enum smalti_claim_status claim(struct smalti_store *store, struct search *search, int64_t now,
 				      int64_t items, struct smalti_range *range, int *replaces,
 				      char holder[256], struct smalti_error *error)

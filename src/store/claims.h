@@ -21,11 +21,11 @@ struct smalti_claim {
 	char holder[SMALTI_HOLDER]; /* whose, for a person */
 };
 
-/* Opens the claims. With a lease of 0 it only looks at those of others, and removes nothing. Without a
- * heartbeat nothing can be added. */
+/* With a lease of 0 it only looks at those of others and removes nothing. Without a heartbeat nothing can be
+ * added. */
 struct smalti_claims *smalti_claims_open(const char *directory, int64_t lease_seconds,
 					 struct smalti_heartbeat *heartbeat, struct smalti_error *error);
-/* Closes the claims. Those that are still held run out. NULL is fine. */
+/* Lets claims that are still there run out. NULL is fine. */
 void smalti_claims_close(struct smalti_claims *claims);
 SCOPED_RELEASE(struct smalti_claims *, smalti_claims_close)
 
@@ -40,7 +40,7 @@ int smalti_claims_add(struct smalti_claims *claims, int64_t first, int64_t end, 
 		      struct smalti_error *error);
 /* Copies our own claim of that range, if there is one. Any thread may call it. */
 bool smalti_claims_find(struct smalti_claims *claims, int64_t first, int64_t end, struct smalti_claim *claim);
-/* Returns whether the range is still claimed by these claims: 1, 0, or -1 with an error. */
+/* Returns whether these claims still have the range: 1, 0, or -1. */
 int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end, struct smalti_error *error);
 /* Gives the claim back, if it is these claims' own. */
 void smalti_claims_remove(struct smalti_claims *claims, int64_t first, int64_t end);

@@ -32,7 +32,7 @@ static bool is_abandoned(const char *name)
 	return false;
 }
 
-/* Tells whether a file is the unfinished shard of a claim that holds. */
+/* Tells whether it is the unfinished shard of a claim that holds. */
 static bool is_worked_on(const struct known *known, const char *name)
 {
 	for (int64_t i = 0; i < known->count; i++) {
@@ -65,7 +65,7 @@ static bool is_stray(const struct known *known, const char *name)
 	return is_abandoned(name);
 }
 
-/* Tells whether a file of claims/ is one that a claim was being written to. */
+/* Tells whether a claim was being written to this file of claims/. */
 static bool is_torn_claim(const struct known *known, const char *name)
 {
 	(void)known;

@@ -27,8 +27,7 @@ struct smalti_shard_writer *smalti_store_begin(struct smalti_store *store, const
 	return part ? smalti_shard_create(part, schema, range->first, range->end, error) : NULL;
 }
 
-/* Tells whether the directory still has what the shard was made for: nothing, or the shard that it
- * replaces. */
+/* Tells whether the shard's place is free, or has the one that it replaces. */
 static bool has_place(const struct smalti_shards *shards, const struct smalti_shard_id *id)
 {
 	int64_t from;
@@ -51,7 +50,7 @@ static int put_in_place(const struct smalti_store *store, const char *part, cons
 	return status;
 }
 
-/* Renews what a commit makes old. What fails here is put right when the directory is opened or completed. */
+/* Follows a commit: what fails here is put right when the directory is opened or completed. */
 static void follow_up(struct smalti_store *store, const struct smalti_shard_id *id,
 		      struct smalti_shard *shard)
 {
@@ -67,7 +66,7 @@ static void follow_up(struct smalti_store *store, const struct smalti_shard_id *
 		(void)smalti_failed_append(store->directory, shard, &ignored);
 }
 
-/* Commits the shard. The lock and the claim are held. */
+/* The lock and the claim are held. */
 static int commit_locked(struct smalti_store *store, const struct smalti_claim *claim, const char *part,
 			 struct smalti_shard *shard, bool *lost, struct smalti_error *error)
 {

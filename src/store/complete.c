@@ -129,7 +129,7 @@ int smalti_directory_complete(const char *directory, const struct smalti_shards 
 	return write_manifest(directory, shards, error);
 }
 
-/* Completes the directory. The lock is held. */
+/* The lock is held. */
 static int complete(struct smalti_store *store, int64_t items, int64_t now, struct smalti_error *error)
 {
 	if (smalti_store_read(store, error))

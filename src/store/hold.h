@@ -7,9 +7,9 @@
  * as that takes, and the next one is told who does. */
 struct smalti_hold;
 
-/* Holds a directory, and makes it if it is not there. `makes` is what the process does there, for a person:
- * "exports". SMALTI_EINVAL: another process holds the directory. */
+/* Makes the directory if it is not there. `makes` is what the process does there, for a person: "exports".
+ * SMALTI_EINVAL: another process holds the directory. */
 struct smalti_hold *smalti_hold_open(const char *directory, const char *makes, struct smalti_error *error);
-/* Gives the directory back and removes the lock's file. NULL is fine. */
+/* Removes the lock's file, too. NULL is fine. */
 void smalti_hold_close(struct smalti_hold *hold);
 SCOPED_RELEASE(struct smalti_hold *, smalti_hold_close)

@@ -59,7 +59,7 @@ void smalti_lock_close(struct smalti_lock *lock)
 	free(lock);
 }
 
-/* Takes or gives back the lock; returns 1 if it is another's. */
+/* Returns 1 if it is another's. */
 static int set(int fd, short type)
 {
 	struct flock range = {.l_type = type, .l_whence = SEEK_SET};
@@ -114,8 +114,7 @@ static void read_holder(int fd, char holder[SMALTI_HOLDER])
 		snprintf(holder, SMALTI_HOLDER, "an unknown process");
 }
 
-/* Reads who holds the lock, and whether it gave a sign of life. The file is opened anew, which is when a
- * network file system asks for its state. */
+/* Opens the file anew, which is when a network file system asks for its state. */
 static void look_at_holder(const struct smalti_lock *lock, struct waiting *waiting, double passed)
 {
 	struct stat info;
@@ -130,7 +129,7 @@ static void look_at_holder(const struct smalti_lock *lock, struct waiting *waiti
 	}
 }
 
-/* Tells, after the lock was another's, whether to wait on: -1 if not. */
+/* Returns -1 to wait no longer. */
 static int bear(struct smalti_lock *lock, struct waiting *waiting, struct smalti_error *error)
 {
 	const double now = smalti_now();

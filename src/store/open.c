@@ -6,8 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* Reads the shards after a change to the directory: only then network file systems show at once what others
- * have done to it. */
+/* Changes the directory first: only then network file systems show at once what others have done to it. */
 static int read_shards(struct smalti_store *store, struct smalti_error *error)
 {
 	if (utimensat(AT_FDCWD, store->directory, NULL, 0))
@@ -94,7 +93,7 @@ static int cleanup(struct smalti_store *store, int64_t now, struct smalti_error 
 	return status;
 }
 
-/* Makes the directory or resumes it. The lock is held. */
+/* The lock is held. */
 static int resume(struct smalti_store *store, const struct smalti_store_options *options, int64_t now,
 		  struct smalti_error *error)
 {

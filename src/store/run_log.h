@@ -55,7 +55,7 @@ void smalti_run_log_image(struct smalti_run_log *log, int64_t height, int64_t wi
 bool smalti_run_log_due(const struct smalti_run_log *log);
 void smalti_run_log_add(struct smalti_run_log *log, const struct smalti_run_sample *sample);
 
-/* Writes what devices did, and takes it over. */
+/* Takes what devices did. */
 void smalti_run_log_devices(struct smalti_run_log *log, cJSON *devices);
 
 /* Writes the last sample (NULL: none), the histograms, and how the run ended ("finished", "stopped",

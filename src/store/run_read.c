@@ -28,7 +28,7 @@ static int read_field(const cJSON *line, const struct smalti_run_field *field,
 	return smalti_json_int(line, field->key, SMALTI_JSON_OPTIONAL, 0, MOST, to, error);
 }
 
-/* Reads the seconds that workers were busy; 0 of workers that the line does not have. */
+/* Sets 0 for workers that the line does not have. */
 static void read_busy(const cJSON *line, const struct smalti_run *run, double *busy)
 {
 	const cJSON *values = cJSON_GetObjectItemCaseSensitive(line, "busy");
@@ -85,7 +85,7 @@ static int read_counts(const cJSON *rows, int width, struct smalti_run_counts *c
 	return 0;
 }
 
-/* Takes the line's devices in the place of what was there. */
+/* Replaces what was there. */
 static void read_devices(cJSON *line, struct smalti_run *run)
 {
 	cJSON_Delete(run->devices);

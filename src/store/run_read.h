@@ -37,8 +37,7 @@ struct smalti_run {
 	int64_t unreadable; /* lines */
 };
 
-/* Reads a log into a zeroed run. Returns 1, or 0 if its first line is none of ours, or -1. Free the run in
- * any case. */
+/* Reads a log into a zeroed run: 1; 0 if its first line is none of ours; -1. Free it in any case. */
 int smalti_run_read(int file, struct smalti_run *run, struct smalti_error *error);
 void smalti_run_free(struct smalti_run *run);
 

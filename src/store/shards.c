@@ -104,7 +104,7 @@ static bool same_items(const struct smalti_shard_id *a, const struct smalti_shar
 	return a->first == b->first && a->end == b->end;
 }
 
-/* Compares shards by their items; of equal items the one made last comes first. */
+/* Orders the one made last first among equal items. */
 static int by_items(const void *a, const void *b)
 {
 	const struct smalti_shard_id *x = &((const struct smalti_shard_entry *)a)->id;
@@ -116,7 +116,7 @@ static int by_items(const void *a, const void *b)
 	return x->remake > y->remake ? -1 : x->remake < y->remake;
 }
 
-/* Sorts the shards, leaves out those that were made anew, and marks overlaps. */
+/* Sorts, drops what was made anew, marks overlaps. */
 static void settle(struct smalti_shards *shards)
 {
 	const int64_t count = shards->count;

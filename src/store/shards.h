@@ -16,7 +16,7 @@ enum { SMALTI_SHARD_NAME = 80, SMALTI_TOKEN = 16 };
 /* The name of a range of items in names of files: FIRST-END, 12 digits each. */
 enum { SMALTI_RANGE_NAME = 48 };
 void smalti_range_name(int64_t first, int64_t end, char name[SMALTI_RANGE_NAME]);
-/* Reads a range; returns what follows it, or NULL if the text does not begin with one. */
+/* Returns what follows the range; NULL if the text does not begin with one. */
 const char *smalti_range_parse(const char *text, int64_t *first, int64_t *end);
 
 void smalti_shard_name(const struct smalti_shard_id *id, char name[SMALTI_SHARD_NAME]);

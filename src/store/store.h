@@ -33,8 +33,7 @@ struct smalti_store_options {
 	 * has, and is incomplete until what was added is done. NULL: none is. */
 	const char *grows;
 	const cJSON *before;
-	/* Is called while another holds the lock, as in store/lock.h, on the thread that waits. May be
-	 * NULL. */
+	/* Called while another holds the lock, as in store/lock.h, on the waiting thread. May be NULL. */
 	bool (*waiting)(void *user, const char *holder, double seconds);
 	void *user;
 };
@@ -62,9 +61,8 @@ enum smalti_claim_status {
 };
 
 /* Claims the first piece of `within` that is neither committed nor claimed. It lies between two multiples of
- * `items`. Unless `old` is NULL: claims a shard with failures, to be made anew, all of its range. It was
- * committed before the store was opened, and the store has not claimed it before. Its file goes to *old, for
- * free(). */
+ * `items`. With `old` it claims all of a shard with failures, to be made anew, that was committed before the
+ * store was opened and that it has not claimed before; its file goes to *old, for free(). */
 enum smalti_claim_status smalti_store_claim(struct smalti_store *store, const struct smalti_range *within,
 					    int64_t items, struct smalti_range *range, char **old,
 					    char holder[256], struct smalti_error *error);

@@ -100,7 +100,7 @@ static bool all_described(const struct smalti_shards *shards)
 	return all;
 }
 
-/* Checks that a shard of the manifest is there. */
+/* Checks a shard that the manifest has. */
 static void check_listed_shard(struct smalti_checker *checker, const cJSON *listed)
 {
 	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(listed, "file"));
@@ -161,7 +161,7 @@ int smalti_checker_clean(struct smalti_checker *checker, int64_t now, const stru
 		   : -1;
 }
 
-/* Returns a hash that does not depend on the order of the lines. */
+/* Returns an equal hash for lines in any order. */
 static uint64_t hash_lines(const char *text)
 {
 	uint64_t sum = 0;
@@ -215,8 +215,8 @@ static int find_shards(struct smalti_checker *checker, struct smalti_error *erro
 	return 0;
 }
 
-/* Checks the lists with the lock held, so that nobody is between one file and the next. What was committed
- * meanwhile counts, too. */
+/* Holds the lock, so that nobody is between one file and the next. What was committed meanwhile counts,
+ * too. */
 static int check_lists(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
 {
 	if (find_shards(checker, error))

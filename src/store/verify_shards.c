@@ -92,8 +92,7 @@ static void check_words(struct examined *examined, struct smalti_shard *shard, c
 	}
 }
 
-/* Opens a shard. One that is damaged outside of its values is opened once more, to find out which of its rows
- * are. */
+/* Opens a shard that is damaged outside of its values once more, to find out which of its rows are. */
 static struct smalti_shard *open_shard(struct examined *examined, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
