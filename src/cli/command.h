@@ -45,11 +45,11 @@ extern const struct smalti_command smalti_decode_command, smalti_encode_command,
     smalti_serve_command, smalti_simulate_command, smalti_topology_command, smalti_train_command,
     smalti_verify_command;
 
-/* Parses argv (argv[0] is the program or the subcommand's word). Runs the command, or the one of a group that
- * argv names, or shows what was asked for. */
+/* Parses argv (argv[0] is the program or the subcommand's word). Runs the command, or that one of a group, or
+ * shows what was asked for. */
 enum smalti_exit smalti_command_run(const struct smalti_command *command, int argc, char **argv);
 
-/* Tells whether it is no part of another command. */
+/* Tells whether it is not a command of one. */
 bool smalti_is_program(const struct smalti_command *command);
 
 /* Returns a command's own name, without its program's: "kernels" of "smalti-bench kernels". */

@@ -24,8 +24,8 @@ struct smalti_extract_settings {
 
 #define TYPE struct smalti_extract_settings
 
-/* Work in progress needs some seconds, and more on a starved machine, where it is dropped: SLURM waits for
- * three minutes only. */
+/* Work in progress takes some seconds. On a starved machine it is not waited for, and SLURM waits for three
+ * minutes. */
 enum { FINISH_SECONDS = 120 };
 enum { SIZES = 256 }; /* bytes of the line that says what is computed together */
 
@@ -150,7 +150,7 @@ struct extract {
 	bool locked; /* the message on the directory's lock was printed */
 };
 
-/* Reads A and B of "A:B", A below B, if given. */
+/* Reads A and B of "A:B", A below B. */
 static int parse_pair(const char *option, const char *text, char between, const char *expected,
 		      int64_t *first, int64_t *second, struct smalti_error *error)
 {

@@ -62,7 +62,7 @@ struct smalti_item {
 enum smalti_prompts_status smalti_source_next(struct smalti_source *source, struct smalti_item *item,
 					      struct smalti_error *error);
 
-/* Puts before `error` which line of the file, or which of several --prompt options, it is about. */
+/* Puts before `error` which line, or which of several --prompt options, it is about. */
 void smalti_source_add_context(const struct smalti_source *source, const struct smalti_item *item,
 			       struct smalti_error *error);
 
@@ -88,5 +88,5 @@ int smalti_generation_run(struct smalti_generation *generation, struct smalti_er
  * shares become the plan's, in the plan's memory. */
 struct smalti_plan *smalti_generation_resolve(const struct smalti_generation *generation,
 					      struct smalti_request *request, struct smalti_error *error);
-/* Prints (--plan) what each place computes, receives and holds for each request, on standard output. */
+/* Prints on standard output (--plan) what each place computes, receives and holds. */
 int smalti_generation_plan(struct smalti_generation *generation, struct smalti_error *error);

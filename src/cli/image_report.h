@@ -43,7 +43,7 @@ void smalti_image_report_add(struct smalti_image_report *report, const struct sm
 void smalti_image_report_error(struct smalti_image_report *report, const char *message);
 /* Reports a warning, unless only failures are to be reported. */
 void smalti_image_report_warning(struct smalti_image_report *report, const char *message);
-/* Prints the last lines and returns the command's exit status. `signal` (or NULL) is what ended the work
- * early, after which `remedy` helps; `result` is where all images went (NULL: each names its file). */
+/* Prints the last lines; `signal` (or NULL) is what ended the work early, after which `remedy` helps;
+ * `result` is where all images went (NULL: each names its file). Returns the command's exit status. */
 enum smalti_exit smalti_image_report_end(struct smalti_image_report *report, const char *signal,
 					 const char *remedy, const char *result);

@@ -134,7 +134,7 @@ int smalti_output_claim(struct smalti_output *output, const char *id, int64_t im
 	return added > 0 ? 0 : -1;
 }
 
-/* Returns the path if a file may be made there, or NULL. */
+/* Returns the path if a file may be made there. */
 static char *checked(char *path, struct smalti_error *error)
 {
 	if (!path || check_file(path, error) == 0)

@@ -53,8 +53,8 @@ static void remember(struct smalti_progress *progress, double elapsed)
 
 #define append(text, ...) smalti_append(text, WIDEST, ", ", __VA_ARGS__)
 
-/* Writes "12/40 images, 31 %, step 3 of 20, 1.52/s, 18 s left", or how long it took; without the count for a
- * single unit that says what it does. */
+/* Writes "12/40 images, 31 %, step 3 of 20, 1.52/s, 18 s left", or how long it took. A single unit that says
+ * what it does is not counted. */
 static void describe(const struct smalti_progress *progress, double elapsed, bool last, char text[WIDEST])
 {
 	const bool inside = progress->detail[0] && !last;

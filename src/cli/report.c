@@ -62,7 +62,7 @@ static int write_report(const struct settings *settings, const char *directory, 
 	return status;
 }
 
-/* Repeats it, with `every`, until a signal comes, which ends the pause. */
+/* Repeats it until a signal comes, which ends the pause. */
 static int write_again(const struct settings *settings, const char *directory, struct smalti_report *report,
 		       struct smalti_error *error)
 {

@@ -31,7 +31,7 @@ struct smalti_queries {
 	/* @} */
 };
 
-/* Reads the queries; SMALTI_EINVAL unless there is one source. Free them in any case. */
+/* Fails with SMALTI_EINVAL unless there is one source. Free them in any case. */
 int smalti_queries_read(struct smalti_queries *queries, const struct smalti_query_source *source,
 			const struct smalti_index *index, struct smalti_session *session,
 			struct smalti_error *error);

@@ -119,7 +119,7 @@ struct query {
 	bool broken;
 };
 
-/* Leaves out control characters: keys from outside must not move the cursor. */
+/* Prints '?' for control characters: keys from outside must not move the cursor. */
 static void put_text(const char *text)
 {
 	for (; *text; text++)

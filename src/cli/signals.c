@@ -70,7 +70,7 @@ static void drop(void)
 	alarm(GRACE);
 }
 
-/* Drops the work, or ends the program if it was dropped before. */
+/* Drops the work; if it was dropped before, ends the program. */
 static void lose_patience(int number)
 {
 	const int cause = errno;

@@ -126,7 +126,7 @@ static void leave_out_variables(void)
 	*left = NULL;
 }
 
-/* Runs the simulator in the child; does not return. */
+/* Runs in the child: does not return. */
 static void become(char *const *arguments, const char *directory, int output, int errors)
 {
 	leave_out_variables();
@@ -137,7 +137,7 @@ static void become(char *const *arguments, const char *directory, int output, in
 	_exit(SMALTI_EXIT_FAILED);
 }
 
-/* Returns what is written there, with a NUL behind it. */
+/* Returns what is written there, a NUL behind it. */
 static char *read_all(int file, size_t *length, struct smalti_error *error)
 {
 	char *text = smalti_calloc(MOST_OUTPUT + 1, 1, error);

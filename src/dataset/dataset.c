@@ -186,7 +186,7 @@ static int fail_empty(const struct smalti_dataset *d, struct smalti_error *error
 			   note[0] ? "; " : "", note);
 }
 
-/* Adds what tars pass over; what a directory passes over is in the source already. */
+/* Adds what tars pass over; a directory's part is in the source already. */
 static void describe_passed(struct smalti_dataset *d)
 {
 	struct smalti_dataset_source *s = &d->source;

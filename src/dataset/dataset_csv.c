@@ -106,7 +106,7 @@ static int scan_row(struct csv *s, struct row *row, bool names, struct smalti_er
 	return smalti_item_end(reader, error) < 0 ? -1 : 1;
 }
 
-/* Reads the next row that is not blank; returns as scan_row(). */
+/* Reads the next row that is not blank, likewise. */
 static int next_row(struct csv *s, struct row *row, struct smalti_error *error)
 {
 	int status;

@@ -142,8 +142,8 @@ void smalti_dataset_parse_captions(const char *text, size_t length,
 /* Frees what belongs to the entry, and empties it. */
 void smalti_dataset_forget(struct smalti_dataset_entry *entry);
 
-/* Returns the length of a name without that one of these endings (NULL-terminated) that it has, in any case
- * and perhaps with .gz behind; of all of it if it has none. */
+/* Returns the length of a name without its ending of these (NULL-terminated), in any case and perhaps with
+ * .gz behind; of all of it if it has none. */
 size_t smalti_dataset_stem(const char *name, const char *const *endings);
 extern const char *const smalti_dataset_tar_endings[];
 /* Tells whether a file that begins so holds an image that can be read; SMALTI_IMAGE_START bytes are
@@ -201,10 +201,10 @@ bool smalti_walk_is_of_tars(const struct smalti_walk_counts *counts);
 /* Writes one line on what is not read, "" if there is nothing. */
 void smalti_walk_note(const struct smalti_walk_counts *counts, char *note, size_t size);
 
-/* Expands a pattern to the names that it stands for, in their order, as a shell and webdataset do:
- * {00000..00009} are numbers (with as many digits, if one begins with a 0), {a,b} are texts; several braces
- * are all combinations, the last one the fastest. Other braces are themselves. `each` gets each name, for
- * free(), and returns -1 with an error to end it. At most `limit` names. */
+/* Expands a pattern, in order, as a shell and webdataset do: {00000..00009} are numbers (with as many digits,
+ * if one begins with a 0), {a,b} are texts; several braces are all combinations, the last one the fastest.
+ * Other braces are themselves. `each` gets each name, for free(), and returns -1 with an error to end it. At
+ * most `limit` names. */
 int smalti_braces_expand(const char *pattern, int64_t limit,
 			 int (*each)(void *user, char *name, struct smalti_error *error), void *user,
 			 struct smalti_error *error);

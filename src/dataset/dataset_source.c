@@ -43,7 +43,7 @@ static int64_t count_tars(const struct smalti_dataset_source *s, const char *pre
 	return count;
 }
 
-/* Names a tar. A key begins with its name without its directory (`below` bytes of the path), since tars are
+/* Lets keys begin with the tar's name without its directory (`below` bytes of the path), since tars are
  * moved; two of one name cannot be told apart. */
 static int name_tar(struct smalti_dataset_source *s, struct smalti_dataset_tar_file *tar, size_t below,
 		    struct smalti_set *names, struct smalti_error *error)
@@ -112,7 +112,7 @@ static int measure_tar(struct smalti_dataset_source *s, struct smalti_dataset_ta
 	return status;
 }
 
-/* Measures and names the tars: keys begin with their path below `directory`, else with their last names. */
+/* Lets keys begin with their tars' paths below `directory`, else with their last names. */
 static int settle_tars(struct smalti_dataset_source *s, const char *directory, struct smalti_error *error)
 {
 	struct smalti_set names = {0};

@@ -51,7 +51,7 @@ struct smalti_features_place {
 	int64_t shard, row;
 };
 
-/* Opens an order of shards with these numbers of rows. */
+/* Orders shards with these numbers of rows. */
 struct smalti_features_order *smalti_features_order_open(const struct smalti_features_options *options,
 							 const int64_t *rows, int64_t shards,
 							 struct smalti_error *error);

@@ -149,7 +149,8 @@ static int read_header(struct decoder *self, struct smalti_error *error)
 	return 0;
 }
 
-/* Checks the memory: where the samples of a row lie in several scans, the decoder keeps all coefficients. */
+/* Checks the bytes of all coefficients, which the decoder keeps where the samples of a row lie in several
+ * scans. */
 static int check_memory(struct decoder *self, struct smalti_error *error)
 {
 	if (!jpeg_has_multiple_scans(&self->jpeg))

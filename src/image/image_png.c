@@ -22,7 +22,7 @@ static void ignore_chunks(png_structp png)
 	png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
 }
 
-/* Finds the orientation in a text that is not compressed, as XMP's specification has it. */
+/* Reads a text that is not compressed, as XMP's specification has it. */
 static int find_xmp_orientation(const struct smalti_png_reader *reader)
 {
 	static const char key[] = "XML:com.adobe.xmp\0"; /* the second NUL: not compressed */

@@ -64,7 +64,7 @@ static void add(struct smalti_failures *failures, const char *stage, char *reaso
 		failures->others++;
 }
 
-/* Counts a line. Lines of one item follow each other. */
+/* Lines of one item follow each other. */
 static int read_line(void *user, cJSON **line, struct smalti_error *error)
 {
 	struct smalti_failures *failures = user;

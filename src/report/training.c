@@ -53,7 +53,7 @@ static void forget_lines(cJSON *lines, int64_t step)
 			cJSON_DeleteItemFromArray(lines, i);
 }
 
-/* Forgets steps behind `step`: a process went on there. */
+/* Forgets the steps behind `step`: a process went on there. */
 static void forget_behind(struct smalti_training_history *history, int64_t step)
 {
 	while (history->count && history->points[history->count - 1].step > step)
@@ -246,7 +246,7 @@ static void put_points(FILE *page, const struct smalti_training_history *history
 	fputs("],\n", page);
 }
 
-/* Puts the shares of the steps' time that workers were busy. */
+/* Puts shares of the time that steps took. */
 static void put_busy(FILE *page, const struct smalti_training_history *history, int64_t step, int workers)
 {
 	fputs("\"busy\":[", page);

@@ -120,7 +120,7 @@ static bool probe(struct smalti_serve_peer *peer)
 	       send(peer->socket, passed_over, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length;
 }
 
-/* Tells whether the client is gone: the HTTP library does not look at a connection that sleeps. */
+/* Looks itself: the HTTP library ignores a connection that sleeps. */
 static bool is_gone(struct smalti_serve_peer *peer)
 {
 	struct pollfd look = {.fd = peer->socket, .events = POLLRDHUP};
@@ -134,7 +134,7 @@ static bool is_gone(struct smalti_serve_peer *peer)
 	return !probe(peer);
 }
 
-/* Closes late connections, drops the jobs of clients that are gone; returns whether the server goes on. */
+/* Closes late connections; returns whether the server goes on. */
 static bool look_at_all(struct smalti_server *server)
 {
 	HOLD_MUTEX(&server->mutex);

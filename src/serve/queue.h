@@ -44,7 +44,7 @@ struct smalti_serve_queue {
 };
 
 void smalti_serve_queue_open(struct smalti_serve_queue *queue, const struct smalti_serve_limits *limits);
-/* Frees the queue when no request waits. */
+/* Frees it when nobody waits. */
 void smalti_serve_queue_close(struct smalti_serve_queue *queue);
 
 /* Takes `now` in seconds of a clock that does not go back. */

@@ -54,8 +54,7 @@ int smalti_serve_address_read(struct smalti_serve_address *address, const char *
 bool smalti_serve_is_local(const char *authority);
 /* Tells this of the name in an Origin: "http://localhost:8000". */
 bool smalti_serve_is_local_origin(const char *origin);
-/* Writes the name that a peer is known by: "127.0.0.1", or an IPv6 network of 64 bits, of which a client can
- * use all addresses. */
+/* Names a peer: "127.0.0.1", or an IPv6 network of 64 bits, where one has as many addresses as he likes. */
 void smalti_serve_address_name(const struct sockaddr *address, char name[INET6_ADDRSTRLEN]);
 
 /* metrics.c: what is counted, for Prometheus. */
@@ -122,9 +121,9 @@ void smalti_server_stop(void *server);
 /* Closes the server and its session. */
 int smalti_server_close(struct smalti_server *server, struct smalti_error *error);
 
-/* Returns the text of GET /metrics, for free(); NULL without memory. The server's mutex is held. */
+/* Returns the text of GET /metrics; NULL without memory. The server's mutex is held. */
 char *smalti_serve_metrics_text(struct smalti_server *server);
-/* Returns the JSON of GET /v1/activity, for free(): what workers did from task number `from` on. */
+/* Returns the JSON of GET /v1/activity: what workers did from task number `from` on. */
 char *smalti_serve_activity(const struct smalti_server *server, int64_t from);
 
 /* job.c: a request under way. It is freed when neither its connection nor the batch has it any more. */

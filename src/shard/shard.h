@@ -62,7 +62,7 @@ struct smalti_shard *smalti_shard_finish(struct smalti_shard_writer *writer,
 					 struct smalti_error *error);
 void smalti_shard_discard(struct smalti_shard_writer *writer); /* NULL is fine */
 
-/* Opens a shard. Any file is hostile: what the header says is checked against the file's size and the
+/* Opens any file, which may be hostile: what the header says is checked against the file's size and the
  * datasets' before it is believed. */
 struct smalti_shard *smalti_shard_open(const char *path, struct smalti_error *error);
 /* Opens a shard and checks its index alone: what is not values (keys, token ids, extents) is trusted only as

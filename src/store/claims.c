@@ -128,7 +128,7 @@ static bool judge(const struct smalti_claims *claims, const char *path, int64_t 
 	return age <= lease && age >= -lease; /* a clock that was set back must not make it last for ever */
 }
 
-/* Returns 1 if it holds and is another's; removes what has run out, unless the lease is 0. */
+/* Returns 1 if it holds and is another's; removes what has run out. */
 static int examine(struct smalti_claims *claims, int64_t now, struct smalti_claim *claim,
 		   struct smalti_error *error)
 {
@@ -169,7 +169,7 @@ static int add_held(const struct smalti_claims *claims, struct smalti_claim **li
 	return status;
 }
 
-/* Lists the files' claims; with `now` NULL all are taken to hold. */
+/* Lists the files' claims; with `now` NULL all hold. */
 static int list_files(struct smalti_claims *claims, const int64_t *now, struct smalti_claim **list,
 		      int64_t *count, struct smalti_error *error)
 {

@@ -27,7 +27,7 @@ struct smalti_shard_writer *smalti_store_begin(struct smalti_store *store, const
 	return part ? smalti_shard_create(part, schema, range->first, range->end, error) : NULL;
 }
 
-/* Tells whether the shard's place is free, or has the one that it replaces. */
+/* Tells whether the shard's place is free, or holds the one that it replaces. */
 static bool has_place(const struct smalti_shards *shards, const struct smalti_shard_id *id)
 {
 	int64_t from;

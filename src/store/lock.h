@@ -13,7 +13,7 @@ void smalti_heartbeat_stop(struct smalti_heartbeat *heartbeat);
 SCOPED_RELEASE(struct smalti_heartbeat *, smalti_heartbeat_stop)
 
 int smalti_heartbeat_add(struct smalti_heartbeat *heartbeat, int file, struct smalti_error *error);
-/* Removes a file; from the return on it is not touched any more. One that was not added is fine. */
+/* Removes a file, which is not touched any more from its return on. One that was not added is fine. */
 void smalti_heartbeat_remove(struct smalti_heartbeat *heartbeat, int file);
 
 /* DIRECTORY/.lock: one holder at a time among all threads, processes and machines that share the directory
@@ -24,8 +24,8 @@ struct smalti_lock;
 
 /* Rules of a wait for another's lock. */
 struct smalti_lock_wait {
-	/* Is told some times a second, on the thread that waits, who holds it, for a person, and how long it
-	 * was waited for. Tells whether to go on; NULL: yes. */
+	/* Told some times a second, on the thread that waits, who holds it, for a person, and how long it was
+	 * waited for. Returns whether to go on; NULL: yes. */
 	bool (*go_on)(void *user, const char *holder, double seconds);
 	void *user;
 	int64_t

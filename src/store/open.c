@@ -46,8 +46,7 @@ static cJSON *with(const cJSON *identity, const char *key, const cJSON *value, s
 	return NULL;
 }
 
-/* Makes the directory grow. What is made of the whole is removed before: it would pass for that of the new
- * identity. */
+/* Removes what is made of the whole before it grows: it would pass for that of the new identity. */
 static int grow(const char *directory, const cJSON *old, const struct smalti_store_options *options,
 		struct smalti_error *error)
 {
@@ -79,7 +78,7 @@ static int compare(const char *directory, const struct smalti_store_options *opt
 		   : -1;
 }
 
-/* Removes or renews files that a crash has left, or that do not say what the shards do. */
+/* Mends what a crash has left, or what does not say what the shards do. */
 static int cleanup(struct smalti_store *store, int64_t now, struct smalti_error *error)
 {
 	int status =

@@ -58,9 +58,8 @@ void smalti_run_log_add(struct smalti_run_log *log, const struct smalti_run_samp
 /* Takes what devices did. */
 void smalti_run_log_devices(struct smalti_run_log *log, cJSON *devices);
 
-/* Writes the last sample (NULL: none), the histograms, and how the run ended ("finished", "stopped",
- * "failed"); frees the log. -1 with the first error of all writing: the log is not complete, which is to be
- * told. */
+/* Writes the last sample (NULL: none), the histograms, how the run ended ("finished", "stopped", "failed");
+ * frees the log. -1 with the first error of all writing, which is to be told: the log is not complete. */
 int smalti_run_log_close(struct smalti_run_log *log, const struct smalti_run_sample *last, const char *end,
 			 struct smalti_error *error);
 
