@@ -60,7 +60,7 @@ const char *smalti_command_word(const struct smalti_command *command)
 	return blank ? blank + 1 : command->name;
 }
 
-/* NULL when there is none, which was said. */
+/* Returns NULL with a message if there is none. */
 static const struct smalti_command *find_command(const struct smalti_command *group, const char *word)
 {
 	for (int i = 0; group->commands[i]; i++)
@@ -76,7 +76,7 @@ static const struct smalti_command *find_command(const struct smalti_command *gr
 	return NULL;
 }
 
-/* The help of what `words` name, from a group down. */
+/* Shows the help of what `words` name, from a group down. */
 static enum smalti_exit show_help(const struct smalti_command *command, int count, char **words)
 {
 	for (int i = 0; i < count; i++) {

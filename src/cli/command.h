@@ -23,7 +23,7 @@ struct smalti_command {
 	const char *name;        /* what it is called by: "smalti generate", "smalti-bench" */
 	const char *summary;     /* for the list of commands: lower case, no full stop */
 	const char *description; /* paragraphs separated by "\n\n" */
-	/* Of a program, ended by NULL: it has nothing of what follows but `related`. */
+	/* Of a group, ended by NULL: of what follows it has only `related`. */
 	const struct smalti_command *const *commands;
 	const char *operands; /* usage of what follows the options: "[PROMPT]...", "" */
 	struct smalti_option_table options;
@@ -35,7 +35,7 @@ struct smalti_command {
 	const char *related; /* the page of another program, for the man page */
 };
 
-/* The tables of a command with options. */
+/* Sets the tables of a command with options. */
 #define SMALTI_COMMAND_TABLES(option_rows, example_rows, default_values)                                     \
 	.options = {SMALTI_OPTION_TABLE(option_rows)}, .examples = (example_rows),                           \
 	.defaults = &(default_values), .size = sizeof(default_values)
@@ -45,30 +45,30 @@ extern const struct smalti_command smalti_decode_command, smalti_encode_command,
     smalti_serve_command, smalti_simulate_command, smalti_topology_command, smalti_train_command,
     smalti_verify_command;
 
-/* Parses argv (argv[0] is the program or the subcommand's word) and runs the command, or that one of a
- * program, or shows what was asked for. */
+/* Parses argv (argv[0] is the program or the subcommand's word). Runs the command, or that one of a group, or
+ * shows what was asked for. */
 enum smalti_exit smalti_command_run(const struct smalti_command *command, int argc, char **argv);
 
-/* Not a command of one. */
+/* Tells whether it is not a command of one. */
 bool smalti_is_program(const struct smalti_command *command);
 
-/* A command's own name, without its program's: "kernels" of "smalti-bench kernels". */
+/* Returns a command's own name, without its program's: "kernels" of "smalti-bench kernels". */
 const char *smalti_command_word(const struct smalti_command *command);
 
-/* "NAME: ...; try 'NAME --help'" on stderr. */
+/* Prints "NAME: ...; try 'NAME --help'" on stderr; returns SMALTI_EXIT_USAGE. */
 enum smalti_exit smalti_usage_error(const struct smalti_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A failure of the command: a usage error if it is SMALTI_EINVAL, else "NAME: ..." on stderr. */
+/* Reports a failure of the command: a usage error if it is SMALTI_EINVAL, else "NAME: ..." on stderr. */
 enum smalti_exit smalti_command_fail(const struct smalti_command *command, const struct smalti_error *error);
 
-/* Text that was refused by the terminal or a full disk makes the command fail. */
+/* Flushes the standard output. Returns SMALTI_EXIT_FAILED if a terminal or a full disk refused text. */
 enum smalti_exit smalti_finish_stdout(void);
 
-/* What --json prints: an object per line. */
+/* --json prints one object per line. */
 
-/* Frees the object. A line that cannot be written makes *broken true: nobody reads on, and the work may end;
- * after that nothing is written. */
+/* Prints and frees the object. If a line cannot be written, *broken becomes true, and the work may end. After
+ * that nothing is written. */
 void smalti_json_line(cJSON *object, bool *broken);
 
 /* Adds "seconds", to the millisecond. */

@@ -6,8 +6,8 @@
 #include "smalti/session.h"
 #include "text/cleaning.h"
 
-/* Options that mean the same in several commands; those of the machine are in a struct
- * smalti_session_options `session`. */
+/* Options with one meaning in several commands; those of the machine are in a struct smalti_session_options
+ * `session`. */
 
 /* clang-format off */
 #define SMALTI_PRECISION_ROW(type, field) \
@@ -57,7 +57,7 @@
 	{SMALTI_STRING(type, session.policy), "sched", 0, "POLICY", \
 	 "StarPU scheduling policy; default: lws, with devices dmdas; the results do not depend on it, but with devices see --reproducible"}
 
-/* What a session computes with. */
+/* The workers, policy and memory of a session. */
 #define SMALTI_SESSION_ROWS(type) \
 	SMALTI_POLICY_ROW(type), \
 	SMALTI_WORKER_ROWS(type), \

@@ -13,7 +13,7 @@ static void walk(const struct smalti_command *command, FILE *to,
 		walk(command->commands[i], to, visit);
 }
 
-/* The next of the command's own options, then of those that every command knows; NULL behind the last. */
+/* Returns the next of the command's own options, then of the common ones; NULL behind the last. */
 static const struct smalti_option *next_option(const struct smalti_command *command, int *at)
 {
 	const int own = command->options.count;
@@ -31,7 +31,7 @@ static void put_choices(const struct smalti_option *option, FILE *to)
 		fprintf(to, "%s%s", i ? " " : "", option->choices[i]);
 }
 
-/* With a backslash before each of the characters in `special`. */
+/* Puts a backslash before each of the characters in `special`. */
 static void put_escaped(const char *text, const char *special, FILE *to)
 {
 	for (; *text; text++) {
@@ -41,7 +41,7 @@ static void put_escaped(const char *text, const char *special, FILE *to)
 	}
 }
 
-/* "_smalti_retrieve_index" */
+/* Writes "_smalti_retrieve_index". */
 static void put_function(const char *name, FILE *to)
 {
 	fputc('_', to);
@@ -55,7 +55,7 @@ static void put_bash_path(const struct smalti_command *command, FILE *to)
 		fprintf(to, "        '%s') path=\"$path ${COMP_WORDS[i]}\" ;;\n", command->name);
 }
 
-/* What may follow an option. */
+/* Writes what may follow each option. */
 static void put_bash_values(const struct smalti_command *command, FILE *to)
 {
 	const struct smalti_option *option;
@@ -119,7 +119,7 @@ static void print_bash(const struct smalti_command *program, FILE *to)
 	fprintf(to, " %s\n", program->name);
 }
 
-/* '*--name=[what it does]:ARGUMENT:(one other)' */
+/* Writes '*--name=[what it does]:ARGUMENT:(one other)'. */
 static void put_zsh_spec(const struct smalti_option *option, bool letter, FILE *to)
 {
 	fprintf(to, " \\\n        '%s-", option->kind == SMALTI_OPTION_LIST ? "*" : "");
@@ -178,8 +178,8 @@ static void put_zsh_function(const struct smalti_command *command, FILE *to)
 	fputs("    esac\n}\n", to);
 }
 
-/* Read by eval, or found as a file of the name _smalti, which zsh runs when it completes for the first time.
- */
+/* Writes what eval reads, or what zsh finds as a file named _smalti and runs when it completes for the first
+ * time. */
 static void print_zsh(const struct smalti_command *program, FILE *to)
 {
 	fprintf(to, "#compdef %s\n", program->name);
@@ -193,7 +193,8 @@ static void print_zsh(const struct smalti_command *program, FILE *to)
 	fprintf(to, " %s\nfi\n", program->name);
 }
 
-/* "complete -c smalti -n 'CONDITION'": where the words of the command stand, and none below it. */
+/* Writes "complete -c smalti -n 'CONDITION'", which holds behind the words of the command and none below
+ * it. */
 static void put_fish_condition(const struct smalti_command *command, FILE *to)
 {
 	const char *end = strchr(command->name, ' ');

@@ -6,6 +6,6 @@
 /* Names of shells, ended by NULL. */
 extern const char *const smalti_completion_shells[];
 
-/* What a shell (by its place in the names) has to read to complete the words of a program: its commands,
- * options and their choices, from the same tables as the help. */
+/* Prints what a shell (by its index in the names) reads to complete the words of a program: its commands,
+ * options and their choices, from the tables of the help. */
 void smalti_print_completion(const struct smalti_command *program, int shell, FILE *to);

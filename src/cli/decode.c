@@ -88,7 +88,7 @@ static int check(const struct smalti_decode_options *o, int count, char *const *
 	return smalti_check_stdout(o->output, o->vae.json, "--json", error);
 }
 
-/* "rings" of "images/rings.safetensors" */
+/* Returns "rings" of "images/rings.safetensors". */
 static char *stem_of(const char *path, struct smalti_error *error)
 {
 	const char *slash = strrchr(path, '/');
@@ -97,7 +97,7 @@ static char *stem_of(const char *path, struct smalti_error *error)
 			     name);
 }
 
-/* Which of the latents. */
+/* Chooses the latents to decode. */
 static int choose(struct decode *d, struct smalti_error *error)
 {
 	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
@@ -122,7 +122,7 @@ static int open_output(struct decode *d, struct smalti_error *error)
 	return smalti_output_open(&d->output, o->output, suffixes[format], d->count, error);
 }
 
-/* Latents and outputs: before StarPU is started for nothing. */
+/* Opens latents and output before StarPU starts. */
 static int open_files(struct decode *d, struct smalti_error *error)
 {
 	d->latents = smalti_latents_open(d->path, d->options->key, error);
@@ -137,7 +137,7 @@ static int write_rows(void *run, int64_t first, int64_t count, const void *rgb, 
 	return smalti_image_write_rows(((struct smalti_vae_command *)run)->image, first, count, rgb, error);
 }
 
-/* From numbers in memory to a complete file. */
+/* Decodes the latents of one image into a complete file. */
 static int make_file(struct decode *d, const float *latents, const char *path, struct smalti_error *error)
 {
 	static const struct smalti_image_text text = {"Software", PACKAGE_STRING};

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* ", 1.2 GiB to it in 0.4 s", the time if it is known. */
+/* Appends ", 1.2 GiB to it in 0.4 s", with the time if it is known. */
 static void add_transfers(char *line, const char *way, int64_t bytes, double seconds)
 {
 	char size[SMALTI_NUMBER], time[SMALTI_NUMBER];

@@ -50,7 +50,7 @@ static const struct smalti_example examples[] = {
     {NULL, NULL},
 };
 
-/* What an image may ask for: headers lie at little cost. */
+/* The largest image that is read: a header can claim any size. */
 static const struct smalti_image_limits limits = {.pixels = INT64_C(1) << 34, .bytes = INT64_C(1) << 31};
 
 struct encode {
@@ -116,7 +116,7 @@ static void tell_cropping(const char *path, const struct smalti_input_info *info
 			path, info->original_width, info->original_height, info->width, info->height);
 }
 
-/* All images are there and of one size: before the work, not after it. */
+/* Checks before the work that all images are there and of one size. */
 static int look_at_images(struct encode *e, struct smalti_error *error)
 {
 	for (int64_t i = 0; i < e->count; i++) {
@@ -188,7 +188,7 @@ static int write_latents(const struct encode *e, struct smalti_error *error)
 	return smalti_safetensors_write(e->path, views, e->latents ? 3 : 2, error);
 }
 
-/* One file of all images: without it those that were made have failed, too. */
+/* Counts the images that were made as failed, too: without the one file they are lost. */
 static int lose(struct encode *e)
 {
 	e->run.report.failed += e->run.report.made;
@@ -228,7 +228,7 @@ static enum smalti_exit encode_and_write(struct encode *e)
 	return smalti_vae_command_end(&e->run, e->path);
 }
 
-/* The latents' file and its format, before StarPU is started for nothing. */
+/* Opens the latents' file and decides its format before StarPU starts. */
 static int open_output(struct encode *e, struct smalti_error *error)
 {
 	const struct smalti_encode_options *o = e->options;

@@ -48,8 +48,8 @@ struct export
 	const struct smalti_export_settings *settings;
 	struct smalti_export_progress progress;
 	struct smalti_progress shown;
-	bool checking; /* what is shown is of the comparison of names */
-	bool broken;   /* nobody reads the standard output any more */
+	bool checking; /* the bar shows the comparison of names */
+	bool broken;   /* the standard output is no longer read */
 	double began;
 };
 

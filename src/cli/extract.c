@@ -24,7 +24,7 @@ struct smalti_extract_settings {
 
 #define TYPE struct smalti_extract_settings
 
-/* What is under way takes some seconds; on a starved machine nobody waits for it, and SLURM for three
+/* Work in progress takes some seconds. On a starved machine it is not waited for, and SLURM waits for three
  * minutes. */
 enum { FINISH_SECONDS = 120 };
 enum { SIZES = 256 }; /* bytes of the line that says what is computed together */
@@ -147,10 +147,10 @@ struct extract {
 	struct smalti_progress progress;
 	double began;
 	bool begun;
-	bool locked; /* it was said that the directory is */
+	bool locked; /* the message on the directory's lock was printed */
 };
 
-/* "A" and "B" of "A:B", A below B. */
+/* Reads A and B of "A:B", A below B. */
 static int parse_pair(const char *option, const char *text, char between, const char *expected,
 		      int64_t *first, int64_t *second, struct smalti_error *error)
 {
@@ -169,7 +169,7 @@ static int parse_pair(const char *option, const char *text, char between, const 
 	return smalti_fail(error, SMALTI_EINVAL, "%s: expected %s, found '%s'", option, expected, text);
 }
 
-/* "a,b" is two keys: the commas become ends. The library refuses those that are too many. */
+/* Splits "a,b" into two keys: the commas become NULs. The library refuses too many keys. */
 static void set_keys(struct smalti_extract_options *o, const struct smalti_string_list *list)
 {
 	for (int i = 0; i < list->count; i++)
@@ -209,7 +209,7 @@ static int set_options(struct extract *e, int count, char **operands, struct sma
 	return smalti_extract_check(o, error);
 }
 
-/* The second signal. */
+/* A second signal came. */
 static atomic_bool drops;
 
 static void drop(void *user)
@@ -259,7 +259,7 @@ static enum smalti_extract_action on_watch(void *user, const struct smalti_extra
 	if (progress->locked_by)
 		smalti_progress_locked(&e->progress, "smalti extract", e->options.output, progress->locked_by,
 				       progress->locked, &e->locked);
-	if (progress->items == 0) { /* of the list, in shares */
+	if (progress->items == 0) { /* `listed` is a share of the list */
 		smalti_progress_within(&e->progress, progress->listed, "reading the list");
 		smalti_progress_update(&e->progress, 0, 1);
 	} else {

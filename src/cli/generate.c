@@ -9,7 +9,7 @@
 
 static const char *const suffixes[] = {".png", NULL};
 
-/* Prompts, latents and outputs: before StarPU is started for nothing. */
+/* Opens prompts, latents and output before StarPU starts. */
 static int open_files(struct smalti_generation *g, struct smalti_generate_options *o,
 		      struct smalti_error *error)
 {
@@ -41,7 +41,7 @@ static void print(const struct smalti_error *error)
 	fprintf(stderr, "smalti generate: %s\n", error->message);
 }
 
-/* What fails on one rank is said by rank 0. */
+/* Rank 0 prints a failure, whichever rank it is of. */
 static enum smalti_exit fail(const struct smalti_error *error)
 {
 	if (smalti_ranks_own() == 0)
@@ -94,7 +94,7 @@ static void cancel(void *batch)
 	smalti_batch_cancel(batch);
 }
 
-/* A rank that computes as rank 0 says, which has the files. */
+/* Runs another rank, which computes what rank 0 says, which has the files. */
 static enum smalti_exit follow(struct smalti_generation *g)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -114,7 +114,7 @@ static enum smalti_exit follow(struct smalti_generation *g)
 	return SMALTI_EXIT_OK;
 }
 
-/* On all ranks or on none. */
+/* Opens all, on all ranks or on none. */
 static int open_all(struct smalti_generation *g, struct smalti_generate_options *options,
 		    struct smalti_error *error)
 {

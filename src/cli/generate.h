@@ -20,7 +20,7 @@ struct smalti_generate_options {
 /* Checks what the table cannot: options that exclude each other, names, texts. */
 int smalti_generate_check(const struct smalti_generate_options *options, struct smalti_error *error);
 
-/* The command itself: src/cli/generate.c. */
+/* Runs the command: src/cli/generate.c. */
 enum smalti_exit smalti_generate_run(void *options, int count, char **operands);
 
 /* Latents to begin with, f32 [images, channels, height, width]. */
@@ -30,9 +30,10 @@ struct smalti_start {
 	char digest[17]; /* of the values, hexadecimal */
 };
 
-/* All latents of a file (checkpoint/latents.h). */
+/* Reads all latents of a file (checkpoint/latents.h). */
 int smalti_start_read(struct smalti_start *start, const char *path, struct smalti_error *error);
-/* Begins the request with them: its size follows them if it has none, else all four axes must fit. */
+/* Makes the request begin with them. A width or height that it lacks follows theirs; all four axes must
+ * fit. */
 int smalti_start_apply(const struct smalti_start *start, const struct smalti_model_info *model,
 		       struct smalti_request *request, struct smalti_error *error);
 void smalti_start_free(struct smalti_start *start);
@@ -43,10 +44,10 @@ struct smalti_source {
 	struct smalti_prompts *file; /* NULL: the options; the caller closes it */
 	const char *name;
 	int64_t images; /* to make, a bad line counting as one; -1: not known before the end */
-	int next;       /* of the --prompt options */
+	int next;       /* index of the next --prompt option */
 };
 
-/* Reads a regular file once to count the images. */
+/* Reads a regular file once before, to count the images. */
 int smalti_source_open(struct smalti_source *source, const struct smalti_generate_options *options,
 		       struct smalti_error *error);
 
@@ -54,18 +55,18 @@ struct smalti_item {
 	struct smalti_prompt_line line;
 	struct smalti_request request; /* its texts are the line's */
 	char id[208];                  /* the line's, else its number */
-	bool warned;                   /* for the caller: of the parts of the prompt that are ignored */
+	bool warned;                   /* by the caller: of the parts of the prompt that are ignored */
 };
 
-/* As smalti_prompts_next(); free the line of *item. The id of a bad line is its number. */
+/* Reads an item as smalti_prompts_next(); free the line of *item. The id of a bad line is its number. */
 enum smalti_prompts_status smalti_source_next(struct smalti_source *source, struct smalti_item *item,
 					      struct smalti_error *error);
 
-/* Says in front of `error` which prompt it is about, unless there is only one. */
+/* Puts before `error` which line, or which of several --prompt options, it is about. */
 void smalti_source_add_context(const struct smalti_source *source, const struct smalti_item *item,
 			       struct smalti_error *error);
 
-/* What `smalti generate` works with. */
+/* The state of `smalti generate`. */
 struct smalti_generation {
 	const struct smalti_generate_options *options;
 	struct smalti_start start; /* values NULL: noise */
@@ -77,15 +78,15 @@ struct smalti_generation {
 	struct smalti_image_origin origin;
 	struct smalti_image_report report;
 	bool stopped;              /* by a signal, before all was made */
-	struct smalti_error cause; /* where that was one to another rank: what it says */
+	struct smalti_error cause; /* what a signal to another rank says */
 };
 
 /* Makes the images of all requests, many at a time. Failures of single ones go to the report;
  * -1 when no batch can be opened. */
 int smalti_generation_run(struct smalti_generation *generation, struct smalti_error *error);
-/* The plan of a request that begins with the generation's latents, if it has some; what the request has for
- * `auto` becomes what was chosen, in the plan's memory. */
+/* Plans a request, which begins with the generation's latents if there are any. The request's strategy and
+ * shares become the plan's, in the plan's memory. */
 struct smalti_plan *smalti_generation_resolve(const struct smalti_generation *generation,
 					      struct smalti_request *request, struct smalti_error *error);
-/* --plan: prints what the places bear of each request, on standard output. */
+/* Prints on standard output (--plan) what each place computes, receives and holds. */
 int smalti_generation_plan(struct smalti_generation *generation, struct smalti_error *error);

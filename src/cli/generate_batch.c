@@ -103,7 +103,7 @@ static void report_item(struct smalti_generation *generation, const struct smalt
 	smalti_image_report_add(&generation->report, &outcome);
 }
 
-/* With its names and metadata. */
+/* Makes its paths and metadata, too. */
 static struct image *new_image(struct smalti_generation *generation, const struct smalti_item *item,
 			       int64_t number, struct smalti_error *error)
 {
@@ -132,7 +132,7 @@ static struct image *new_image(struct smalti_generation *generation, const struc
 
 enum { EXCERPT = 120 };
 
-/* The beginning of a text, on one line. */
+/* Copies the beginning of a text, on one line. */
 static void excerpt(const char *text, char words[EXCERPT + 4])
 {
 	size_t length = strlen(text);
@@ -151,7 +151,7 @@ static void warn(struct smalti_generation *generation, const struct smalti_item 
 	smalti_image_report_warning(&generation->report, warning->message);
 }
 
-/* Once per prompt, with the first image that is made of it. */
+/* Warns once per prompt, with the first image that is made of it. */
 static void warn_unread(struct smalti_generation *generation, struct smalti_item *item,
 			const struct smalti_unread *unread)
 {
@@ -173,7 +173,7 @@ static void warn_unread(struct smalti_generation *generation, struct smalti_item
 	item->warned = true;
 }
 
-/* Takes the image, unless that fails. */
+/* Takes the image over, unless it fails. */
 static int submit(struct smalti_batch *batch, struct smalti_item *item, struct smalti_plan *plan,
 		  struct image *image, struct smalti_error *error)
 {
@@ -207,7 +207,7 @@ static int make_image(struct smalti_generation *generation, struct smalti_batch 
 	return exists > 0 ? 0 : -1;
 }
 
-/* Whether to begin nothing new. */
+/* Tells whether nothing new is to begin. */
 static bool ends(const struct smalti_generation *generation)
 {
 	return smalti_signals_caught() || generation->report.broken;

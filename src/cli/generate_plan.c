@@ -2,7 +2,7 @@
 #include "base/json.h"
 #include "cli/generate.h"
 
-/* What is shown of a place. */
+/* The columns that are shown of each place. */
 static const struct {
 	const char *key, *title;
 	size_t offset;

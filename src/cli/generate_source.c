@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-/* A first pass over a file that can be read twice. */
+/* Counts the images of a file that can be read twice. */
 static int count_images(struct smalti_source *source, struct smalti_error *error)
 {
 	struct stat info;
@@ -44,7 +44,7 @@ static int open_file(struct smalti_source *source, struct smalti_error *error)
 	source->file = smalti_prompts_open(path, error);
 	if (!source->file)
 		return -1;
-	const bool waits = source->images < 0; /* for who writes it: a pipe or a terminal */
+	const bool waits = source->images < 0; /* for its writer: a pipe or a terminal */
 	if (waits && smalti_signals_end_reads(smalti_prompts_file(source->file)) < 0)
 		return smalti_fail_errno(error, "/dev/null cannot be opened");
 	return 0;

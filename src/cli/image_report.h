@@ -33,17 +33,17 @@ struct smalti_image_outcome {
 	const struct cJSON *places;         /* the bytes that came to each; NULL: not known */
 };
 
-/* The session is open until the report ends; the last lines tell of its devices. */
+/* The session stays open until the report ends: the last lines tell of its devices. */
 void smalti_image_report_begin(struct smalti_image_report *report, const struct smalti_command *command,
 			       struct smalti_session *session, bool json, bool quiet, int64_t total);
-/* The images that are not done are `begun` images through, doing `detail`. */
+/* Shows how far unfinished images are: `begun` images in all, doing `detail`. */
 void smalti_image_report_progress(struct smalti_image_report *report, double begun, const char *detail);
 void smalti_image_report_add(struct smalti_image_report *report, const struct smalti_image_outcome *outcome);
-/* A failure that no image has. */
+/* Reports a failure that is of no image. */
 void smalti_image_report_error(struct smalti_image_report *report, const char *message);
-/* A warning, unless only failures are to be reported. */
+/* Reports a warning, unless only failures are to be reported. */
 void smalti_image_report_warning(struct smalti_image_report *report, const char *message);
-/* The last lines; `signal` (or NULL) is what ended the work early, after which `remedy` helps; `result` is
- * where all images went (NULL: each names its file). Returns the command's exit status. */
+/* Prints the last lines; `signal` (or NULL) is what ended the work early, after which `remedy` helps;
+ * `result` is where all images went (NULL: each names its file). Returns the command's exit status. */
 enum smalti_exit smalti_image_report_end(struct smalti_image_report *report, const char *signal,
 					 const char *remedy, const char *result);

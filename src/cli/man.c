@@ -2,7 +2,7 @@
 #include "cli/help.h"
 #include "smalti/version.h"
 
-/* One character of text for roff: a hyphen stays an ASCII hyphen, a backslash or a leading dot or
+/* Writes one character of text for roff: a hyphen stays an ASCII hyphen, a backslash or a leading dot or
  * quote is no request, an empty line is a new paragraph. */
 static void put_roff(char c, char before, FILE *to)
 {
@@ -30,7 +30,7 @@ static void put_line(const char *request, const char *text, FILE *to)
 	fputc('\n', to);
 }
 
-/* "smalti-bench-kernels" */
+/* Writes "smalti-bench-kernels". */
 static void put_page(const char *name, size_t length, FILE *to)
 {
 	for (size_t i = 0; i < length; i++)
@@ -84,7 +84,7 @@ static void put_statuses(FILE *to)
 	put_line(".SH EXIT STATUS\n", smalti_exit_statuses, to);
 }
 
-/* ".BR smalti\-encode (1)" */
+/* Writes ".BR smalti\-encode (1)". */
 static void put_reference(const char *name, size_t length, const char *after, FILE *to)
 {
 	fputs(".BR ", to);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* With three digits or so. */
+/* Writes about three digits. */
 const char *smalti_number_bytes(double value, char text[SMALTI_NUMBER])
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};

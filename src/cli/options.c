@@ -53,7 +53,7 @@ static int append(struct smalti_string_list *list, const char *text, struct smal
 	return 0;
 }
 
-/* Returns the number of the choice that a text is; -1: of none. */
+/* Returns the index of the choice that a text is, or -1. */
 static int find(const char *const *choices, const char *text)
 {
 	for (int i = 0; choices && choices[i]; i++)
@@ -75,7 +75,7 @@ static int choose(const char *const *choices, const char *text, int *value, stru
 	return smalti_fail(error, SMALTI_EINVAL, "expected one of %s, found '%.99s'", names, text);
 }
 
-/* Reads a number, or what a word of the row's stands for. */
+/* Reads a number, or a word of the row as -1 - its index. */
 static int parse_number(const struct smalti_option *row, const char *text, int64_t *number,
 			struct smalti_error *error)
 {
@@ -133,7 +133,7 @@ static bool begins(const char *name, const char *with, int length)
 	return name && strncmp(name, with, (size_t)length) == 0;
 }
 
-/* The option that `text` (--name or --name=value) was probably meant to be. */
+/* Fails with the option that `text` (--name or --name=value) was probably meant to be. */
 static int fail_unknown(const struct smalti_option_table *table, const char *text, struct smalti_error *error)
 {
 	if (strncmp(text, "--", 2) != 0)
@@ -158,7 +158,7 @@ static int fail_unknown(const struct smalti_option_table *table, const char *tex
 	return smalti_fail(error, SMALTI_EINVAL, "%s option '%.*s'", what, length > 99 ? 99 : length, text);
 }
 
-/* getopt stopped with '?' or ':' at `text`. */
+/* Says why getopt stopped with '?' or ':' at `text`. */
 static int fail_option(const struct smalti_option_table *table, int value, const char *text,
 		       struct smalti_error *error)
 {
@@ -221,7 +221,7 @@ void smalti_options_free(const struct smalti_option_table *table, void *values)
 
 enum { LONGEST = 40 };
 
-/* Levenshtein's distance, row by row. */
+/* Computes Levenshtein's distance, row by row. */
 static int distance(const char *a, int a_length, const char *b, int b_length)
 {
 	int64_t row[LONGEST + 1];
@@ -239,7 +239,7 @@ static int distance(const char *a, int a_length, const char *b, int b_length)
 	return (int)row[b_length];
 }
 
-/* What was typed may differ from a name in up to a third of its letters. */
+/* Allows a name to differ in a third of the letters and one more. */
 struct smalti_suggestion smalti_suggest_start(const char *typed, int length)
 {
 	return (struct smalti_suggestion){typed, length, NULL, length / 3 + 2};

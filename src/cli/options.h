@@ -5,14 +5,14 @@
 
 /* A subcommand's options are a table of rows: parsing, --help and the man page all come from it.
  *
- *	struct paint_options { bool quiet; bool has_seed; uint64_t seed; int64_t steps; };
+ *	struct sample_options { bool quiet; bool has_seed; uint64_t seed; int64_t steps; };
  *	static const struct smalti_option rows[] = {
  *	    {SMALTI_GROUP("Sampling")},
- *	    {SMALTI_INT64(struct paint_options, steps), "steps", 's', "N", "denoising steps",
+ *	    {SMALTI_INT64(struct sample_options, steps), "steps", 's', "N", "denoising steps",
  *	     .minimum = 1, .maximum = 1000},
- *	    {SMALTI_SEED(struct paint_options, seed), "seed", 0, "N", "seed of the noise",
- *	     SMALTI_GIVEN(struct paint_options, has_seed)},
- *	    {SMALTI_FLAG(struct paint_options, quiet), "quiet", 'q', NULL, "show no progress"},
+ *	    {SMALTI_SEED(struct sample_options, seed), "seed", 0, "N", "seed of the noise",
+ *	     SMALTI_GIVEN(struct sample_options, has_seed)},
+ *	    {SMALTI_FLAG(struct sample_options, quiet), "quiet", 'q', NULL, "show no progress"},
  *	};
  *
  * A macro whose field is not of the C type named beside it does not compile. */
@@ -58,7 +58,7 @@ struct smalti_option {
 #define SMALTI_SEED(type, field)   .kind = SMALTI_OPTION_SEED, .offset = SMALTI_FIELD(uint64_t, type, field)
 #define SMALTI_DOUBLE(type, field) .kind = SMALTI_OPTION_DOUBLE, .offset = SMALTI_FIELD(double, type, field)
 #define SMALTI_BYTES(type, field)  .kind = SMALTI_OPTION_BYTES, .offset = SMALTI_FIELD(int64_t, type, field)
-/* Two fields, of which the second one stands behind the first. */
+/* Two fields; the second one must stand behind the first. */
 #define SMALTI_SIZE(type, width, height)                                                                     \
 	.kind = SMALTI_OPTION_SIZE,                                                                          \
 	.offset =                                                                                            \

@@ -60,7 +60,7 @@ static int open_directory(struct smalti_output *output, const char *path, struct
 	return check_directory(output->directory, error);
 }
 
-/* Found before the work, not after it. */
+/* Checks before the work, not after it. */
 static int check_file(const char *path, struct smalti_error *error)
 {
 	struct stat info;
@@ -111,7 +111,8 @@ static uint64_t hash_of(const char *text)
 	return XXH3_64bits(text, strlen(text));
 }
 
-/* ID, or ID-K when there are several; no ID of another request gives the same unless it ends like that. */
+/* Returns ID, or ID-K for one of several images. Another request's ID gives this name only if it ends in
+ * -K. */
 static char *stem(const char *id, int64_t image, int64_t images, struct smalti_error *error)
 {
 	return images == 1 ? smalti_format(error, "%s", id) : smalti_format(error, "%s-%" PRId64, id, image);
@@ -133,7 +134,7 @@ int smalti_output_claim(struct smalti_output *output, const char *id, int64_t im
 	return added > 0 ? 0 : -1;
 }
 
-/* The path, if a file may be made there. */
+/* Returns the path if a file may be made there. */
 static char *checked(char *path, struct smalti_error *error)
 {
 	if (!path || check_file(path, error) == 0)

@@ -34,7 +34,7 @@ static double units(const struct smalti_progress *progress)
 	return progress->total >= 0 && all > (double)progress->total ? (double)progress->total : all;
 }
 
-/* Seconds that the rest takes at the present speed; 0: nobody knows. */
+/* Returns the seconds that the rest takes at the present speed; 0: not known. */
 static double time_left(const struct smalti_progress *progress, double elapsed)
 {
 	const double made = units(progress) - progress->recent[0].units;
@@ -53,8 +53,8 @@ static void remember(struct smalti_progress *progress, double elapsed)
 
 #define append(text, ...) smalti_append(text, WIDEST, ", ", __VA_ARGS__)
 
-/* "12/40 images, 31 %, step 3 of 20, 1.52/s, 18 s left", or how long it took. Of a single unit that says what
- * it does, only that. */
+/* Writes "12/40 images, 31 %, step 3 of 20, 1.52/s, 18 s left", or how long it took. A single unit that says
+ * what it does is not counted. */
 static void describe(const struct smalti_progress *progress, double elapsed, bool last, char text[WIDEST])
 {
 	const bool inside = progress->detail[0] && !last;
@@ -95,7 +95,7 @@ static void erase(struct smalti_progress *progress)
 	progress->drawn = 0;
 }
 
-/* "[=====>    ] 12/40 images, ...", within the window, for a wrapped line cannot be redrawn. */
+/* Draws "[=====>    ] 12/40 images, ..." within the window, for a wrapped line cannot be redrawn. */
 static void draw(struct smalti_progress *progress, const char *text)
 {
 	char line[WIDEST + BAR + 8] = "";
@@ -133,7 +133,7 @@ static void show(struct smalti_progress *progress, double time, bool last)
 	progress->shown = time;
 }
 
-/* Says once what is waited for when nothing has moved for long, to who wants no progress, too. */
+/* Says once what is waited for when nothing has moved for long, even if no progress is wanted. */
 static void on_progress(struct smalti_progress *progress, double time)
 {
 	if (fabs(units(progress) - progress->moved.units) > 0 || progress->moved.time < progress->start ||

@@ -15,7 +15,7 @@ struct smalti_progress {
 	bool terminal, quiet;
 	double start, shown; /* shown: when last written, before start when never */
 	int64_t done, total;
-	double begun; /* through of units that are not done */
+	double begun; /* what is done of unfinished units, in units */
 	char detail[SMALTI_PROGRESS_DETAIL];
 	struct {
 		double time, units;
@@ -28,25 +28,25 @@ struct smalti_progress {
 	int drawn; /* columns of the bar that is on the terminal now, 0: none */
 };
 
-/* `quiet` shows nothing but smalti_progress_print()'s lines, and that nothing moves. */
+/* `quiet` shows only smalti_progress_print()'s lines, and that nothing moves. */
 void smalti_progress_begin(struct smalti_progress *progress, FILE *stream, const char *unit, bool quiet);
 
-/* `done` of `total` units (-1: nobody knows how many) are through. Call it also when nothing moved, a
- * few times a second, to keep the clock going. */
+/* Tells that `done` of `total` units (-1: not known) are done. Call it a few times a second, also when
+ * nothing moved, to keep the clock going. */
 void smalti_progress_update(struct smalti_progress *progress, int64_t done, int64_t total);
 
-/* Of units that are not done yet, so much is through (0.3: of one unit, or 0.1 of three), and `detail` says
- * what is being done, "step 3 of 20". Shown with the next update. */
+/* Tells how much of unfinished units is done (0.3: of one unit, or 0.1 of each of three), and by `detail`
+ * what is being done, "step 3 of 20". The next update shows it. */
 void smalti_progress_within(struct smalti_progress *progress, double begun, const char *detail);
 
-/* A line of its own that does not break the bar; no newline in it. */
+/* Prints a line without breaking the bar; no newline in it. */
 void smalti_progress_print(struct smalti_progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Says once (*said) that a command waits for a directory of features that another process changes just now,
- * when that has become long. */
+/* Says once (*said), when it has become long, that a command waits for a directory of features that another
+ * process changes. */
 void smalti_progress_locked(struct smalti_progress *progress, const char *command, const char *directory,
 			    const char *holder, double seconds, bool *said);
 
-/* Takes the bar away and leaves a line that sums up, if anything was shown at all. */
+/* Removes the bar and leaves a line that sums up, if anything was shown at all. */
 void smalti_progress_end(struct smalti_progress *progress);

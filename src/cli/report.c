@@ -28,7 +28,7 @@ static const struct smalti_example examples[] = {
     {NULL, NULL},
 };
 
-/* For who reads no page: "run: step 12 of 100, 3.1 steps/s, 28 s left". */
+/* Prints "run: step 12 of 100, 3.1 steps/s, 28 s left" on stderr. */
 static void print_pace(const char *directory, const struct smalti_training_history *history)
 {
 	const struct smalti_training_pace pace = smalti_training_history_pace(history);
@@ -53,7 +53,7 @@ static int write_report(const struct settings *settings, const char *directory, 
 {
 	int status = smalti_report_read(report, directory, error);
 	report->every = settings->every;
-	smalti_signals_catch(); /* writing is soon over, and leaves nothing unfinished behind then */
+	smalti_signals_catch(); /* writing is short, and then leaves nothing unfinished */
 	if (status == 0)
 		status = smalti_report_write(report, settings->output, error);
 	if (status == 0 && report->training.head)
@@ -62,7 +62,7 @@ static int write_report(const struct settings *settings, const char *directory, 
 	return status;
 }
 
-/* Until a signal comes, which ends the pause. */
+/* Repeats it until a signal comes, which ends the pause. */
 static int write_again(const struct settings *settings, const char *directory, struct smalti_report *report,
 		       struct smalti_error *error)
 {

@@ -11,7 +11,7 @@ static int64_t dim_of(const struct smalti_index *index)
 	return info.dim;
 }
 
-/* One more, without its vector. */
+/* Adds a query without its vector. */
 static int add_name(struct smalti_queries *queries, const char *name, struct smalti_error *error)
 {
 	if (smalti_grow(&queries->names, queries->count, sizeof(*queries->names), error) < 0)
@@ -23,7 +23,7 @@ static int add_name(struct smalti_queries *queries, const char *name, struct sma
 	return 0;
 }
 
-/* Where the vector of the next query goes. */
+/* Returns where the next query's vector goes. */
 static float *next_vector(struct smalti_queries *queries, int64_t dim, struct smalti_error *error)
 {
 	if (smalti_grow(&queries->vectors, queries->count, dim * (int64_t)sizeof(float), error) < 0)
@@ -66,7 +66,7 @@ static int read_texts(struct smalti_queries *queries, const struct smalti_query_
 		   : -1;
 }
 
-/* Items of `of`, by which `index` is searched. */
+/* Adds items of `of`, by which `index` is searched. */
 static int add_items(struct smalti_queries *queries, const struct smalti_query_source *source,
 		     const struct smalti_index *index, const struct smalti_index *of,
 		     struct smalti_error *error)

@@ -12,9 +12,9 @@ struct smalti_query_source {
 	const char *prompts;               /* a file of texts; "-": standard input */
 	struct smalti_string_list items;   /* keys of items */
 	const char *from;                  /* the index that these are of; NULL: the one that is searched */
-	const char *features, *caption;    /* a directory, of which each row is one; its caption */
-	enum smalti_index_kind by;         /* what of a row it is searched by */
-	bool has_by;                       /* else what the index is of */
+	const char *features, *caption;    /* a directory whose rows are queries; their caption */
+	enum smalti_index_kind by;         /* what of a row is searched for */
+	bool has_by;                       /* else `by` is what the index is of */
 	struct smalti_model_options model; /* for texts */
 };
 
@@ -31,14 +31,14 @@ struct smalti_queries {
 	/* @} */
 };
 
-/* SMALTI_EINVAL unless there is one source. Free them in any case. */
+/* Fails with SMALTI_EINVAL unless there is one source. Free them in any case. */
 int smalti_queries_read(struct smalti_queries *queries, const struct smalti_query_source *source,
 			const struct smalti_index *index, struct smalti_session *session,
 			struct smalti_error *error);
-/* Whether all ask for texts, which a reranker needs; SMALTI_EINVAL. */
+/* Checks that all queries have texts, which a reranker needs; SMALTI_EINVAL. */
 int smalti_queries_check_texts(const struct smalti_query_source *source, const struct smalti_index *index,
 			       struct smalti_error *error);
-/* For smalti_rerank(); `queries` are a struct smalti_queries, of texts alone. */
+/* Gives smalti_rerank() a query; `queries` is a struct smalti_queries of texts alone. */
 int smalti_queries_text(void *queries, int64_t number, struct smalti_rerank_query *query,
 			struct smalti_error *error);
 void smalti_queries_free(struct smalti_queries *queries);

@@ -119,20 +119,20 @@ struct query {
 	bool broken;
 };
 
-/* Keys are anybody's: nothing in them moves the cursor. */
+/* Prints '?' for control characters: keys from outside must not move the cursor. */
 static void put_text(const char *text)
 {
 	for (; *text; text++)
 		putchar(iscntrl((unsigned char)*text) ? '?' : *text);
 }
 
-/* Of an item at a place of the query's list; NaN: there is none. */
+/* Returns an item's second score by its place in the list; NaN: it has none. */
 static double denoising_of(const struct query *q, int64_t number, int64_t place)
 {
 	return place < q->candidates ? q->denoising[number * q->candidates + place] : NAN;
 }
 
-/* Its scores, in columns. */
+/* Prints an item's scores in columns. */
 static void print_scores(const struct query *q, double score, double denoising)
 {
 	printf("  %7.4f  ", score);
@@ -189,7 +189,7 @@ static int print_query(struct query *q, int64_t number, struct smalti_error *err
 	return status;
 }
 
-/* Whether the item with the query's key was found. */
+/* Counts whether the item with the query's key was found. */
 static void rate(struct query *q, int64_t number)
 {
 	const struct smalti_found *found = q->found + number * q->depth;
@@ -261,7 +261,7 @@ static bool on_progress(void *user, int64_t done, int64_t total)
 	return !smalti_signals_caught();
 }
 
-/* The first items of each query, anew. */
+/* Ranks the first items of each query anew. */
 static int rerank_with(struct query *q, struct smalti_reranker *reranker, struct smalti_error *error)
 {
 	const int64_t candidates = q->candidates;
@@ -297,7 +297,7 @@ static void cancel(void *task_group)
 	smalti_task_group_cancel(task_group);
 }
 
-/* Nothing of it is worth to be finished. */
+/* Lets the first signal cancel all work: none is worth finishing. */
 static int open_index(struct query *q, const char *directory, struct smalti_error *error)
 {
 	q->cancelled = smalti_task_group_new(q->session, "cancelled", 0, error);
@@ -343,7 +343,7 @@ static int search(struct query *q, struct smalti_session *session, const char *d
 	return print_all(q, error);
 }
 
-/* What has a meaning with --rerank only. */
+/* Refuses what has a meaning with --rerank only. */
 static int check_rerank(const struct smalti_retrieve_query_settings *s, struct smalti_error *error)
 {
 	const struct {
@@ -362,7 +362,7 @@ static int check_rerank(const struct smalti_retrieve_query_settings *s, struct s
 	return 0;
 }
 
-/* The page is opened first, so that a bad path is known before the search. */
+/* Opens the page first, so that a bad path is known before the search. */
 static int search_and_write(struct query *q, struct smalti_session *session, const char *directory,
 			    struct smalti_error *error)
 {

@@ -9,11 +9,11 @@
 #include <fcntl.h>
 #include <signal.h>
 
-/* Seconds that the work that is dropped has to end by itself. */
+/* Seconds in which dropped work must end by itself. */
 enum { GRACE = 10 };
 
 static volatile sig_atomic_t caught, counted;
-static volatile unsigned patience; /* seconds that finishing may take; 0: as long as it does */
+static volatile unsigned patience; /* seconds that finishing may take; 0: no limit */
 static double counted_at;          /* by the handler alone */
 static struct {
 	void (*volatile act)(void *user);
@@ -38,7 +38,8 @@ static void end_at_once(int number)
 	_exit(SMALTI_EXIT_FAILED);
 }
 
-/* timeout, SLURM and terminals may signal the program and its group at once, which is meant once. */
+/* Tells whether the signal repeats one: timeout, SLURM and terminals may signal the program and its group at
+ * once. */
 static bool is_echo(void)
 {
 	const double now = smalti_now();
@@ -69,7 +70,7 @@ static void drop(void)
 	alarm(GRACE);
 }
 
-/* What was to end is still there. */
+/* Drops the work; if it was dropped before, ends the program. */
 static void lose_patience(int number)
 {
 	const int cause = errno;

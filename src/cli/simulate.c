@@ -9,7 +9,7 @@
 #include "simulation/calibrate.h"
 #include "simulation/machine.h"
 
-/* The next of the names with commas between; false: there is none. */
+/* Reads the next of the comma-separated names; false: there is none. */
 static bool next_policy(const char **list, char policy[SMALTI_POLICY_NAME])
 {
 	const size_t length = strcspn(*list, ",");
@@ -56,7 +56,7 @@ static int simulate_one(const struct smalti_simulate_options *options, const cha
 	return status;
 }
 
-/* A policy that places tasks as they come knows nothing of what they will receive. */
+/* Refuses --blocking if a policy places tasks as they come: it does not know what they will receive. */
 static int check_blocking(const struct smalti_simulate_options *options,
 			  const struct smalti_simulated_machine *machine, struct smalti_error *error)
 {

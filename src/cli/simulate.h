@@ -18,10 +18,8 @@ struct smalti_simulate_options {
 	const char *trace;
 };
 
-/* The command itself. */
 enum smalti_exit smalti_simulate_run(void *options, int count, char **operands);
 
-/* What says of smalti-sim's process which machine is its own: the directory with StarPU's files, and their
- * name. */
+/* Variables that tell smalti-sim's process its machine: the directory with StarPU's files, and their name. */
 #define SMALTI_MACHINE_DIRECTORY "STARPU_PERF_MODEL_DIR"
 #define SMALTI_MACHINE_HOST      "STARPU_HOSTNAME"

@@ -42,7 +42,7 @@ static void print_workers(const cJSON *outcome, FILE *file)
 			smalti_json_number(worker, "tasks"));
 }
 
-/* Memory that does not hold all moves it out and in again, which is what the makespan shows. */
+/* Prints the memories. One that cannot hold all moves data out and in again, which the makespan includes. */
 static void print_memories(const cJSON *outcome, FILE *file)
 {
 	static const double gibi = 1 << 30, giga = 1e9;
@@ -68,7 +68,7 @@ static void print_memories(const cJSON *outcome, FILE *file)
 	}
 }
 
-/* Of the first GPU that has too little. */
+/* Prints what the first GPU with too little memory needs. */
 static void print_shortage(const cJSON *outcome, FILE *file)
 {
 	static const double gibi = 1 << 30;

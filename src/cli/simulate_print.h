@@ -5,7 +5,7 @@
 
 #include <cjson/cJSON.h>
 
-/* What a simulation showed that took so many seconds itself, for people. */
+/* Prints for people what a simulation showed that took `seconds` itself. */
 int smalti_simulation_print(const cJSON *outcome, double seconds, FILE *file, struct smalti_error *error);
-/* The machines that are shipped. */
+/* Prints the machines that are shipped. */
 int smalti_machines_print(FILE *file, struct smalti_error *error);

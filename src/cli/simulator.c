@@ -67,7 +67,7 @@ static void add_number(struct arguments *arguments, const char *name, int64_t va
 	add(arguments, "--%s=%" PRId64, name, value);
 }
 
-/* What the simulator's own options are; StarPU's library takes the one for the log. */
+/* Fills in the simulator's own options, and the one for the log, which StarPU's library takes. */
 static void fill(struct arguments *arguments, const char *program, const struct smalti_simulate_options *o,
 		 const char *policy, const char *machine)
 {
@@ -108,8 +108,8 @@ static void free_arguments(struct arguments *arguments)
 		free(arguments->items[i]);
 }
 
-/* How many variables there are moves what StarPU allocates later, and by the order of addresses it decides:
- * only those stay that mean anything to the simulator. */
+/* Keeps only the variables that mean something to the simulator: their number moves what StarPU allocates
+ * later, and StarPU decides by the order of addresses. */
 static void leave_out_variables(void)
 {
 	static const char *const theirs[] = {"STARPU_SCHED",           "STARPU_NCPU",
@@ -126,7 +126,7 @@ static void leave_out_variables(void)
 	*left = NULL;
 }
 
-/* The child's part: does not return. */
+/* Runs in the child: does not return. */
 static void become(char *const *arguments, const char *directory, int output, int errors)
 {
 	leave_out_variables();
@@ -137,7 +137,7 @@ static void become(char *const *arguments, const char *directory, int output, in
 	_exit(SMALTI_EXIT_FAILED);
 }
 
-/* What is written there, a NUL behind it. */
+/* Returns what is written there, a NUL behind it. */
 static char *read_all(int file, size_t *length, struct smalti_error *error)
 {
 	char *text = smalti_calloc(MOST_OUTPUT + 1, 1, error);
@@ -147,7 +147,7 @@ static char *read_all(int file, size_t *length, struct smalti_error *error)
 	return text;
 }
 
-/* Its last line is what the simulator says; StarPU and SimGrid may have said something before. */
+/* Fails with the last line, which is the simulator's; StarPU and SimGrid may have written before it. */
 static int fail(int status, FILE *errors, const char *program, struct smalti_error *error)
 {
 	char line[SMALTI_ERROR_LENGTH] = "";
@@ -177,7 +177,7 @@ static void end(void *child)
 	kill(*(const pid_t *)child, SIGKILL);
 }
 
-/* What it says on its standard output; a signal ends it. */
+/* Returns the child's standard output; a signal ends the child. */
 static char *listen_to(pid_t child, int file, size_t *length, struct smalti_error *error)
 {
 	smalti_signals_first(end, &child);

@@ -25,7 +25,7 @@ static const struct smalti_example examples[] = {
     {NULL, NULL},
 };
 
-/* Reads it from a session that lasts no longer. */
+/* Reads it from a session that it opens and closes. */
 static struct smalti_topology *read_topology(const struct topology_options *options,
 					     struct smalti_error *error)
 {

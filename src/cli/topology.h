@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "smalti/topology.h"
 
-/* A topology for a person, and the same as one JSON object. */
+/* Prints it for people. */
 void smalti_topology_print(const struct smalti_topology *topology, FILE *to);
-/* -1 with SMALTI_ENOMEM; a refused write shows in ferror(to). */
+/* Prints it as one JSON object. -1 with SMALTI_ENOMEM; a refused write shows in ferror(to). */
 int smalti_topology_print_json(const struct smalti_topology *topology, FILE *to, struct smalti_error *error);

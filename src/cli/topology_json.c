@@ -67,7 +67,7 @@ static cJSON *make_value(enum kind kind, const void *value)
 	}
 }
 
-/* Takes `item`, also when it fails: for want of memory. */
+/* Takes `item`, even if it fails for want of memory. */
 static bool add(cJSON *object, const char *key, cJSON *item)
 {
 	if (item && cJSON_AddItemToObject(object, key, item))

@@ -193,7 +193,7 @@ struct train {
 	bool begun;
 };
 
-/* Up to three numbers, commas between them. */
+/* Reads `least` to `most` numbers with commas between them. */
 static int parse_list(const char *option, const char *text, int least, int most, double *values,
 		      struct smalti_error *error)
 {
@@ -207,7 +207,7 @@ static int parse_list(const char *option, const char *text, int least, int most,
 			   least, most, text);
 }
 
-/* The optimizers' own defaults, where nothing was given. */
+/* Sets the optimizer's own defaults where nothing was given. */
 static int set_optimizer(struct train *t, struct smalti_error *error)
 {
 	const struct smalti_train_settings *s = t->settings;
@@ -222,7 +222,7 @@ static int set_optimizer(struct train *t, struct smalti_error *error)
 	return s->has_epsilons ? parse_list("--eps", s->epsilons, 1, came ? 2 : 1, o->epsilons, error) : 0;
 }
 
-/* "a:2,b" is two keys: the commas and colons become ends. The library refuses those that are too many. */
+/* Splits "a:2,b" into two keys: the commas and colons become NULs. The library refuses too many keys. */
 static int set_captions(struct train *t, struct smalti_error *error)
 {
 	struct smalti_training_data_options *o = &t->options.data;

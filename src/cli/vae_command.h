@@ -6,9 +6,9 @@
 #include "cli/image_report.h"
 #include "smalti/vae.h"
 
-/* What `smalti decode` and `smalti encode` have in common: options, the open VAE, reports. */
+/* Options, the open VAE and reports, for `smalti decode` and `smalti encode`. */
 
-/* Of enum smalti_precision: the dtypes that maps are stored in. */
+/* Names of enum smalti_precision: the dtypes of stored feature maps. */
 extern const char *const smalti_stores[];
 
 /* The first member of both commands' options. */
@@ -68,14 +68,14 @@ struct smalti_vae_command {
 
 /* Starts the session and opens the VAE. */
 int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error *error);
-/* Ends the session; `status` unless that fails, or the standard output took no more. */
+/* Closes the VAE and the session. Returns `status`, unless that fails or the standard output took no more. */
 enum smalti_exit smalti_vae_command_close(struct smalti_vae_command *run, enum smalti_exit status);
 
 /* Begins the report on `total` images. */
 void smalti_vae_command_begin(struct smalti_vae_command *run, int64_t total);
-/* Whether another image is to be begun. It is then what is being done. */
+/* Tells whether another image is to begin, and starts its clock. */
 bool smalti_vae_command_next(struct smalti_vae_command *run);
-/* Reports an image that was made (error NULL) or failed; `file` is what it is to the user. */
+/* Reports an image that was made (error NULL) or failed; `file` is its name for the user. */
 void smalti_vae_command_add(struct smalti_vae_command *run, const char *file,
 			    const struct smalti_error *error);
 /* Prints what the request takes (--plan), by one of the two functions of smalti/vae.h; `file` is what it is
@@ -84,5 +84,5 @@ typedef int smalti_vae_estimator(struct smalti_vae *vae, const struct smalti_vae
 				 struct smalti_vae_estimate *estimate, struct smalti_error *error);
 int smalti_vae_command_plan(struct smalti_vae_command *run, smalti_vae_estimator *make_estimate,
 			    const char *file, struct smalti_error *error);
-/* The last line; `result` is the file or directory that was asked for. */
+/* Prints the last line; `result` is the file or directory that was asked for. */
 enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const char *result);

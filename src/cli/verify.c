@@ -33,7 +33,7 @@ struct verification {
 	struct smalti_progress progress;
 	cJSON *problems; /* an array; NULL: they are printed */
 	const char *directory;
-	bool locked; /* it was said that it is */
+	bool locked; /* the message on the directory's lock was printed */
 };
 
 static void list(cJSON *problems, const struct smalti_problem *problem)

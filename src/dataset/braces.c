@@ -19,7 +19,7 @@ struct range {
 
 static int expand(struct expansion *e, const char *done, const char *rest, struct smalti_error *error);
 
-/* done + text + what `rest` stands for. */
+/* Expands done + text + what `rest` stands for. */
 static int expand_with(struct expansion *e, const char *done, const char *text, size_t length,
 		       const char *rest, struct smalti_error *error)
 {
@@ -27,7 +27,7 @@ static int expand_with(struct expansion *e, const char *done, const char *text, 
 	return longer ? expand(e, longer, rest, error) : -1;
 }
 
-/* How many digits the text begins with, which are the number; 0: none, or too many. */
+/* Reads a number and returns how many digits it has; 0: none, or too many. */
 static int parse_digits(const char *text, int64_t *number)
 {
 	const int digits = (int)strspn(text, "0123456789");
@@ -87,7 +87,7 @@ static int take(struct expansion *e, const char *name, struct smalti_error *erro
 	return copy ? e->each(e->user, copy, error) : -1;
 }
 
-/* The first pair of braces, and by this function again those behind it. */
+/* Expands the first pair of braces, and by recursion those behind it. */
 static int expand(struct expansion *e, const char *done, const char *rest, struct smalti_error *error)
 {
 	const char *open = strchr(rest, '{'), *close = open ? strchr(open, '}') : NULL;

@@ -7,8 +7,8 @@
 
 #include <xxhash.h>
 
-/* Places of items that are kept, so that to go to one means to read over few: of every stride-th, the stride
- * twice as long whenever there are too many. */
+/* The most places of items that are kept: of every stride-th item, so that a seek reads over few. The stride
+ * doubles whenever there are too many. */
 enum { PLACES_MAX = 8192, WATCH_EVERY = 1024 };
 /* Items in which a caption is looked for. */
 enum { CAPTION_ITEMS = 1000 };
@@ -47,7 +47,7 @@ enum smalti_dataset_status smalti_dataset_failure(const struct smalti_error *err
 										   : SMALTI_DATASET_FAILED;
 }
 
-/* Valid UTF-8 out of any bytes: others as \xNN, what is past the longest key left out. */
+/* Makes valid UTF-8 of any bytes: others become \xNN, and what is past the longest key is left out. */
 static void escape_key(const struct smalti_caption_text *text, char key[SMALTI_KEY_BYTES + 1])
 {
 	size_t to = 0;
@@ -78,7 +78,7 @@ static int check_key(const struct smalti_caption_text *text, struct smalti_error
 	return 0;
 }
 
-/* Item `index` as it was found, which had `status`: its key, and whether it is good. */
+/* Sets the key of item `index`, which was found with `status`; returns whether it is good. */
 static enum smalti_dataset_status name_item(struct smalti_dataset *d, int64_t index,
 					    enum smalti_dataset_status status, struct smalti_error *error)
 {
@@ -136,7 +136,7 @@ static struct smalti_dataset_digests take_digests(const struct smalti_dataset *d
 					       XXH3_64bits_digest(survey->caption_digest)};
 }
 
-/* Another part of a group that is over. */
+/* Notes a group that has another part after its end. */
 static int survey_group(struct smalti_dataset *d, struct survey *survey, struct smalti_error *error)
 {
 	const int added = d->entry.group ? smalti_set_add(&survey->groups, d->entry.group, error) : 1;
@@ -186,7 +186,7 @@ static int fail_empty(const struct smalti_dataset *d, struct smalti_error *error
 			   note[0] ? "; " : "", note);
 }
 
-/* What a directory passes over is in the source already. */
+/* Adds what tars pass over; a directory's part is in the source already. */
 static void describe_passed(struct smalti_dataset *d)
 {
 	struct smalti_dataset_source *s = &d->source;
@@ -289,9 +289,8 @@ static int copy_options(struct smalti_dataset *d, const struct smalti_dataset_op
 	return copy_captions(d, from->captions, from->caption_count, error);
 }
 
-/* The first of the keys that an item has; -1 with an error. Any, where no item can be read: the survey says
- * why.
- */
+/* Returns the first of the keys that an item has; -1 with an error. If no item can be read, returns any: the
+ * survey says why. */
 static int find_caption(struct smalti_dataset *d, struct smalti_error *error)
 {
 	int64_t good = 0;

@@ -12,7 +12,7 @@ struct smalti_dataset;
 
 enum { SMALTI_DATASET_CAPTIONS_MAX = 8 };
 
-/* Keys that captions are found under where none is asked for, the best first; the same in words. */
+/* Keys that captions are found under where none is asked for, the best first; then the keys in words. */
 enum { SMALTI_CAPTION_NAME_COUNT = 4 };
 extern const char *const smalti_dataset_caption_names[SMALTI_CAPTION_NAME_COUNT];
 #define SMALTI_CAPTION_NAMES "txt, prompt, caption or text"
@@ -33,12 +33,13 @@ struct smalti_dataset_options {
 	bool find_caption;
 	bool images;    /* whether they are looked for */
 	int64_t prefix; /* so many first items have digests of their own; 0: none */
-	/* NULL, or told now and then which share of the list was read; false ends the opening (ECANCELED). */
+	/* NULL, or told now and then which share of the list was read; false ends the opening
+	 * (ECANCELLED). */
 	bool (*on_progress)(void *user, double share);
 	void *user;
 };
 
-/* Where an image's bytes are: a whole file, or a part of one (of a tar). While the data set is open. */
+/* The place of an image's bytes while the data set is open: a whole file, or a part of one (of a tar). */
 struct smalti_image_source {
 	const char *path;
 	int64_t offset, bytes; /* bytes -1: all of the file */
@@ -103,7 +104,7 @@ struct smalti_dataset_info {
 };
 const struct smalti_dataset_info *smalti_dataset_info(const struct smalti_dataset *dataset);
 
-/* The next call reads item `index`, 0 … count. */
+/* Makes the next call read item `index`, 0 … count. */
 int smalti_dataset_seek(struct smalti_dataset *dataset, int64_t index, struct smalti_error *error);
 enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *dataset, struct smalti_record *record,
 					       struct smalti_error *error);

@@ -23,7 +23,7 @@ struct row {
 	const char *problem;
 };
 
-/* Goes on behind the closing quote. */
+/* Reads to behind the closing quote. */
 static void scan_quoted(struct csv *s, struct row *row)
 {
 	struct smalti_byte_reader *reader = &s->text.reader;
@@ -62,7 +62,7 @@ static int scan_field(struct csv *s, struct row *row)
 	}
 }
 
-/* The header gives each wanted field its column; a path has several names, of which the first wins. */
+/* Gives a wanted field its column; of a path's several names the first wins. */
 static void take_name(struct csv *s, const char *name, int64_t column, int *best)
 {
 	for (int i = 0; smalti_dataset_path_names[i] && i < *best; i++)
@@ -77,7 +77,7 @@ static void take_name(struct csv *s, const char *name, int64_t column, int *best
 		s->column[CAPTIONS + caption] = column;
 }
 
-/* Puts the next row together, with `names` as the header. 1, 0 at the end, -1. */
+/* Puts the next row together, with `names` as the header. Returns 1, 0 at the end, or -1. */
 static int scan_row(struct csv *s, struct row *row, bool names, struct smalti_error *error)
 {
 	struct smalti_byte_reader *reader = &s->text.reader;
@@ -106,7 +106,7 @@ static int scan_row(struct csv *s, struct row *row, bool names, struct smalti_er
 	return smalti_item_end(reader, error) < 0 ? -1 : 1;
 }
 
-/* The same for rows that are not blank. */
+/* Reads the next row that is not blank, likewise. */
 static int next_row(struct csv *s, struct row *row, struct smalti_error *error)
 {
 	int status;
@@ -152,7 +152,7 @@ static enum smalti_dataset_status next_csv(void *state, bool texts, struct smalt
 	return SMALTI_DATASET_RECORD;
 }
 
-/* What comes first, a tab or the end of the line. */
+/* Tells whether a tab comes before the end of the line. */
 static bool header_has_tab(struct smalti_byte_reader *reader)
 {
 	smalti_byte_peek(reader);
@@ -162,7 +162,7 @@ static bool header_has_tab(struct smalti_byte_reader *reader)
 	return false;
 }
 
-/* While the key of captions is looked for, one of all will do. */
+/* Checks the columns. While the key of captions is looked for, one is enough. */
 static int check_columns(const struct csv *s, struct smalti_error *error)
 {
 	const struct smalti_dataset_options *o = s->text.options;

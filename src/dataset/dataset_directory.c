@@ -2,11 +2,9 @@
 #include "base/file.h"
 #include "dataset/dataset_format.h"
 
-/* A directory is a list in an unlinked file: its order is the same to the end, and nothing of it stays in
- * memory.
- */
+/* A directory is a list in an unlinked file: its order does not change, and nothing of it stays in memory. */
 
-/* The file STEM.EXTENSION: NULL with an error, or without one if there is none. */
+/* Reads the file STEM.EXTENSION: NULL with an error, or without one if there is none. */
 static char *read_beside(const struct smalti_dataset_text *s, const char *stem, size_t stem_length,
 			 const char *extension, size_t *length, struct smalti_error *error)
 {
@@ -37,7 +35,7 @@ static void read_captions(const struct smalti_dataset_text *s, const char *stem,
 		smalti_dataset_parse_captions(json, length, s->options, entry, &error);
 }
 
-/* The list's next entry: what it is, and its path as the reader's item; 0 at the end, -1. */
+/* Reads the list's next entry: returns what it is, with its path as the reader's item; 0 at the end, -1. */
 static int next_entry(struct smalti_dataset_text *s, struct smalti_error *error)
 {
 	const int kind = smalti_byte_next(&s->reader);
@@ -50,7 +48,7 @@ static int next_entry(struct smalti_dataset_text *s, struct smalti_error *error)
 	return byte == EOF ? 0 : kind;
 }
 
-/* The same without tars, which are no items beside images. */
+/* Skips tars, which are no items beside images. */
 static int next_name(struct smalti_dataset_text *s, struct smalti_error *error)
 {
 	int kind;

@@ -30,7 +30,7 @@ static const cJSON *find(const cJSON *object, const char *const *names, const ch
 	return item && !cJSON_IsNull(item) ? item : NULL;
 }
 
-/* The first of the names that is there and not null. */
+/* Reads the first of the names that is there and not null. */
 static void read_text(const struct object *object, const char *const *names, struct smalti_caption_text *text,
 		      char problem[256])
 {
@@ -50,7 +50,7 @@ static void read_text(const struct object *object, const char *const *names, str
 	text->problem = problem;
 }
 
-/* Numbers are ids, too. */
+/* Reads a string or a number. */
 static void read_id(const struct object *object, struct smalti_caption_text *text, char problem[256])
 {
 	const char *name;
@@ -74,7 +74,7 @@ static void read_id(const struct object *object, struct smalti_caption_text *tex
 	}
 }
 
-/* Where something is missing the object's keys are what was found. */
+/* Reads captions; if something is missing, the object's keys are what was found. */
 static void read_captions(const struct object *object, const struct smalti_dataset_options *options,
 			  struct smalti_dataset_entry *entry)
 {
@@ -90,7 +90,7 @@ static void read_captions(const struct object *object, const struct smalti_datas
 		smalti_append(entry->found, sizeof(entry->found), ", ", "%s", item->string);
 }
 
-/* Out of a copy in which U+FFFD stands for what is not UTF-8. */
+/* Parses a copy in which U+FFFD stands for what is not UTF-8. */
 static cJSON *parse_mended(const char *text, size_t length, struct smalti_error *error)
 {
 	struct smalti_string string = {0};
@@ -163,7 +163,7 @@ void smalti_dataset_forget(struct smalti_dataset_entry *entry)
 	memset(entry, 0, offsetof(struct smalti_dataset_entry, problems));
 }
 
-/* Which of them the name ends with, in any case, or -1. */
+/* Returns which of them the name ends with, in any case, or -1. */
 static int find_extension(const char *name, const char *const *extensions)
 {
 	const char *dot = strrchr(name, '.');

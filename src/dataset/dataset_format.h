@@ -34,7 +34,7 @@ struct smalti_dataset_tar_file {
 	int64_t first;        /* it begins there in the spool */
 };
 
-/* Images and captions that come to nothing. */
+/* Images and captions that are passed over. */
 struct smalti_passed_over {
 	int64_t count;
 	char first[256]; /* the name of one */
@@ -61,12 +61,12 @@ struct smalti_dataset_source {
 /* Expands braces, keeps the standard input, decompresses, lists a directory. */
 int smalti_dataset_source_open(struct smalti_dataset_source *source, const char *const *paths, int64_t count,
 			       struct smalti_error *error);
-/* -1 with `code`: among several data sets this one is no tar. */
+/* Fails with `code`: among several data sets this one is no tar. */
 int smalti_dataset_refuse_mixture(const char *path, enum smalti_code code, struct smalti_error *error);
 /* Lists a directory again, since other captions are asked for. */
 int smalti_dataset_source_list(struct smalti_dataset_source *source, struct smalti_error *error);
-/* The directory that relative paths of images are below: `image_root`, or where PixArt or the user has them.
- * What is no `list` has its images in it. For free(); NULL with an error. */
+/* Returns the directory that relative paths of images are below: `image_root`, or where PixArt or the user
+ * has them. What is no `list` has its images in it. For free(); NULL with an error. */
 char *smalti_dataset_source_images(const struct smalti_dataset_source *source, bool list,
 				   const char *image_root, struct smalti_error *error);
 void smalti_dataset_source_close(struct smalti_dataset_source *source);
@@ -91,22 +91,21 @@ struct smalti_dataset_entry {
 	struct smalti_caption_text captions[SMALTI_DATASET_CAPTIONS_MAX];
 	const char *file; /* NULL: the image is a file; else it lies in this one, here: */
 	int64_t offset, bytes;
-	char found[256]; /* the names of what there is of it, or "" */
-	uint64_t
-	    group; /* a hash of what its parts have in common where they have to be neighbours; 0: nothing */
-	const char *stem;                                    /* that, as a name */
-	struct smalti_passed_over passed;                    /* of it, or in front of it; also at the end */
+	char found[256];                  /* the names of what there is of it, or "" */
+	uint64_t group;                   /* hash of the name that its neighbouring parts share; 0: none */
+	const char *stem;                 /* this name */
+	struct smalti_passed_over passed; /* of it, or in front of it; also at the end */
 	char problems[2 + SMALTI_DATASET_CAPTIONS_MAX][256]; /* what their `problem` may point to */
 };
 
 struct smalti_dataset_format {
-	/* The state, at the first item; NULL with an error. */
+	/* Returns the state, at the first item; NULL with an error. */
 	void *(*open)(const struct smalti_dataset_source *source, struct smalti_error *error);
 	void (*close)(void *state);
 	struct smalti_dataset_place (*tell)(const void *state);
 	void (*seek)(void *state, const struct smalti_dataset_place *place);
-	/* The next item, `entry` all zeros before. Without `texts` captions need not be looked for. A bad
-	 * item may have a path or id. */
+	/* Finds the next item, `entry` all zeros before. Without `texts` captions need not be looked for. A
+	 * bad item may have a path or id. */
 	enum smalti_dataset_status (*next)(void *state, bool texts, struct smalti_dataset_entry *entry,
 					   struct smalti_error *error);
 };
@@ -114,26 +113,27 @@ struct smalti_dataset_format {
 extern const struct smalti_dataset_format smalti_dataset_json, smalti_dataset_lines, smalti_dataset_csv,
     smalti_dataset_directory, smalti_dataset_tar, smalti_dataset_tars;
 
-/* Which one it is; NULL with an error. */
+/* Returns the source's format; NULL with an error. */
 const struct smalti_dataset_format *smalti_dataset_recognise(const struct smalti_dataset_source *source,
 							     struct smalti_error *error);
 
-/* A failure's place among the statuses: after SMALTI_EFORMAT and SMALTI_EUNSUPPORTED reading goes on. */
+/* Returns the status of a failure: after SMALTI_EFORMAT and SMALTI_EUNSUPPORTED reading goes on. */
 enum smalti_dataset_status smalti_dataset_failure(const struct smalti_error *error);
 
 /* Names that lists have for an image's path, the best first, and for an item's id; NULL-terminated. */
 extern const char *const smalti_dataset_path_names[], *const smalti_dataset_id_names[];
 
-/* The fields of an object of a list. Bytes that are not UTF-8 spoil only the strings that they are in. */
+/* Reads the fields of an object of a list. Bytes that are not UTF-8 spoil only the strings that they are
+ * in. */
 int smalti_dataset_parse(const char *text, size_t length, const struct smalti_dataset_options *options,
 			 struct smalti_dataset_entry *entry, struct smalti_error *error);
 
-/* Caption number `i` is `text`, which becomes the entry's, or if that is NULL, there is none, or it could not
- * be read and `error` says why. */
+/* Sets caption number `i` to `text`, which becomes the entry's. If that is NULL, there is none, or it could
+ * not be read and `error` says why. */
 void smalti_dataset_set_caption(struct smalti_dataset_entry *entry, int i, char *text, size_t length,
 				const struct smalti_error *error);
 
-/* Those captions that are not there yet, out of an object in a file of its own: `text` NULL, it could not be
+/* Reads the captions that are not there yet from an object in a file of its own. `text` NULL: it could not be
  * read, and `error` says why. */
 void smalti_dataset_parse_captions(const char *text, size_t length,
 				   const struct smalti_dataset_options *options,
@@ -142,23 +142,24 @@ void smalti_dataset_parse_captions(const char *text, size_t length,
 /* Frees what belongs to the entry, and empties it. */
 void smalti_dataset_forget(struct smalti_dataset_entry *entry);
 
-/* The length of a name without what it ends with of these (NULL-terminated), in any case and perhaps with .gz
- * behind; of all of it where it ends otherwise. */
+/* Returns the length of a name without its ending of these (NULL-terminated), in any case and perhaps with
+ * .gz behind; of all of it if it has none. */
 size_t smalti_dataset_stem(const char *name, const char *const *endings);
 extern const char *const smalti_dataset_tar_endings[];
-/* Whether a file that begins so holds an image that can be read; SMALTI_IMAGE_START bytes will do. */
+/* Tells whether a file that begins so holds an image that can be read; SMALTI_IMAGE_START bytes are
+ * enough. */
 enum { SMALTI_IMAGE_START = 12 };
 bool smalti_dataset_begins_image(const char *start, size_t length);
-/* Whether a name ends like that of an image that is read, or of a tar. */
+/* Tell whether a name ends like that of an image that is read, or of a tar. */
 bool smalti_dataset_is_image(const char *name);
 bool smalti_dataset_is_tar(const char *name);
-/* The number of the ending among those of images that are not read, ended by NULL; or -1. */
+/* Endings of images that are not read, ended by NULL; returns the number of the name's, or -1. */
 extern const char *const smalti_dataset_unread_extensions[];
 int smalti_dataset_unread_image(const char *name);
-/* The number of the caption whose key is the extension (without dot), or -1. */
+/* Returns the number of the caption whose key is the extension (without dot), or -1. */
 int smalti_dataset_caption_of(const struct smalti_dataset_options *options, const char *extension);
 
-/* What the state of a format begins with that reads its list as a text. */
+/* The beginning of the state of a format that reads its list as a text. */
 struct smalti_dataset_text {
 	const struct smalti_dataset_source *source;
 	const struct smalti_dataset_options *options;
@@ -166,11 +167,11 @@ struct smalti_dataset_text {
 	struct smalti_byte_reader reader;
 };
 
-/* A state of so many bytes, zeros but for the text at its front, which is at the first byte of the source's
- * file. */
+/* Makes a state of so many bytes, zeros but for the text at its front, which is at the first byte of the
+ * source's file. */
 void *smalti_dataset_text_open(const struct smalti_dataset_source *source, int64_t bytes,
 			       struct smalti_error *error);
-/* For the rows of formats; `new` is of those whose state is the text alone. Closing frees the state. */
+/* For the tables of formats; `new` is of those whose state is the text alone. Closing frees the state. */
 void *smalti_dataset_text_new(const struct smalti_dataset_source *source, struct smalti_error *error);
 void smalti_dataset_text_close(void *state);
 struct smalti_dataset_place smalti_dataset_text_tell(const void *state);
@@ -189,21 +190,21 @@ struct smalti_walk_counts {
 	struct smalti_passed_over passed;   /* both, and the tars where they are passed over */
 };
 
-/* Images, tars, and, if images are not asked for, captions without one, whose path is without the
+/* Lists images, tars, and, if images are not asked for, captions without one, whose path is without the
  * extension; in the bytewise order of the names, directory by directory. Names that begin with a dot are
  * passed over, as is a directory that was already there under another name. */
 int smalti_dataset_walk(const char *directory, const struct smalti_dataset_options *options, FILE *list,
 			struct smalti_walk_counts *counts, struct smalti_error *error);
 
-/* Whether the tars are what the data set is made of; else images and captions are. */
+/* Tells whether the data set is made of the tars; else of images and captions. */
 bool smalti_walk_is_of_tars(const struct smalti_walk_counts *counts);
-/* One line on what is not read, "" if there is nothing. */
+/* Writes one line on what is not read, "" if there is nothing. */
 void smalti_walk_note(const struct smalti_walk_counts *counts, char *note, size_t size);
 
-/* The names that a pattern stands for, in their order, as a shell and webdataset expand it: {00000..00009}
- * are numbers (with as many digits, if one begins with a 0), {a,b} are texts; several braces are all
- * combinations, the last one the fastest. Other braces are themselves. `each` gets each name, for free(), and
- * returns -1 with an error to end it. At most `limit` names. */
+/* Expands a pattern, in order, as a shell and webdataset do: {00000..00009} are numbers (with as many digits,
+ * if one begins with a 0), {a,b} are texts; several braces are all combinations, the last one the fastest.
+ * Other braces are themselves. `each` gets each name, for free(), and returns -1 with an error to end it. At
+ * most `limit` names. */
 int smalti_braces_expand(const char *pattern, int64_t limit,
 			 int (*each)(void *user, char *name, struct smalti_error *error), void *user,
 			 struct smalti_error *error);

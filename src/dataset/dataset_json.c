@@ -19,7 +19,7 @@ static bool is_blank(int byte)
 	return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
 }
 
-/* Skips blanks; the byte behind them. */
+/* Skips blanks; returns the byte behind them. */
 static int skip_blanks(struct smalti_byte_reader *reader)
 {
 	while (is_blank(smalti_byte_peek(reader)))
@@ -44,8 +44,8 @@ static void close_bracket(struct nesting *n, bool brace)
 		n->depth = depth - 1;
 }
 
-/* Up to its closing quote. None is there in front of the line's end, where it should have been closed: what
- * comes behind it can be read again. False at the file's end. */
+/* Reads a string to its closing quote. One without it ends at the line's end: what comes behind can be read
+ * again. Returns false at the file's end. */
 static bool scan_string(struct smalti_byte_reader *reader)
 {
 	bool escaped = false;
@@ -65,8 +65,8 @@ static bool in_braces(const struct nesting *n)
 	return n->depth > 0 && n->depth <= 64 && n->braces >> (n->depth - 1) & 1;
 }
 
-/* Up to the comma or bracket behind the item; false at the file's end. Where a key should come in an object
- * and another object does, that is the next item: this one was never closed. */
+/* Reads up to the comma or bracket behind the item; returns false at the file's end. An object in the place
+ * of a key is the next item: this one was never closed. */
 static bool scan_item(struct smalti_byte_reader *reader)
 {
 	struct nesting nesting = {0};
@@ -137,7 +137,7 @@ static void *open_json(const struct smalti_dataset_source *source, struct smalti
 	struct json *s = smalti_dataset_text_open(source, sizeof(*s), error);
 	if (!s)
 		return NULL;
-	/* As it was recognised by: a byte order mark perhaps, blanks, a bracket. */
+	/* Skips what it was recognised by: a byte order mark perhaps, blanks, a bracket. */
 	while (smalti_byte_peek(&s->text.reader) != EOF && smalti_byte_next(&s->text.reader) != '[')
 		;
 	return s;

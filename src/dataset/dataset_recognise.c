@@ -9,7 +9,7 @@
 
 enum { START_BYTES = 4096 };
 
-/* What is known by its first bytes, to be told what to do about it. */
+/* Files that are known by their first bytes, and what the user can do about them. */
 static const struct foreign {
 	const char *name, *remedy;
 	size_t length;
@@ -39,7 +39,7 @@ static int refuse_foreign(const char *path, const char *start, size_t length, st
 	return 0;
 }
 
-/* By the first byte that is no blank, else by name. */
+/* Recognises a text by the first byte that is no blank, else by name. */
 static const struct smalti_dataset_format *recognise_text(const char *path, const char *start, size_t length,
 							  struct smalti_error *error)
 {

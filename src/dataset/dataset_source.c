@@ -9,7 +9,7 @@
 
 enum { TARS_MAX = 1 << 20 };
 
-/* The path of one more tar, which is the source's from here on. */
+/* Adds a tar, whose path is the source's from here on. */
 static int add_tar(void *user, char *path, struct smalti_error *error)
 {
 	struct smalti_dataset_source *s = user;
@@ -43,8 +43,8 @@ static int64_t count_tars(const struct smalti_dataset_source *s, const char *pre
 	return count;
 }
 
-/* A key begins with the tar's name without its directory (`below` bytes of the path), since tars are moved;
- * two of one name cannot be told apart. */
+/* Lets keys begin with the tar's name without its directory (`below` bytes of the path), since tars are
+ * moved; two of one name cannot be told apart. */
 static int name_tar(struct smalti_dataset_source *s, struct smalti_dataset_tar_file *tar, size_t below,
 		    struct smalti_set *names, struct smalti_error *error)
 {
@@ -71,7 +71,7 @@ int smalti_dataset_refuse_mixture(const char *path, enum smalti_code code, struc
 			   path);
 }
 
-/* Whether gzip compressed it. */
+/* Tells whether gzip compressed it. */
 static bool is_packed(int file)
 {
 	char start[2];
@@ -112,7 +112,7 @@ static int measure_tar(struct smalti_dataset_source *s, struct smalti_dataset_ta
 	return status;
 }
 
-/* `directory`: their keys begin with their path below it, else with their last names. */
+/* Lets keys begin with their tars' paths below `directory`, else with their last names. */
 static int settle_tars(struct smalti_dataset_source *s, const char *directory, struct smalti_error *error)
 {
 	struct smalti_set names = {0};
@@ -130,7 +130,7 @@ static int settle_tars(struct smalti_dataset_source *s, const char *directory, s
 	return status;
 }
 
-/* Those in the directory's list, which ends after the first so many. */
+/* Adds the first `count` tars in the directory's list. */
 static int list_tars(struct smalti_dataset_source *s, int64_t count, struct smalti_error *error)
 {
 	SCOPED(free) char *line = NULL;
@@ -177,7 +177,7 @@ int smalti_dataset_source_list(struct smalti_dataset_source *s, struct smalti_er
 	return smalti_walk_is_of_tars(&counts) ? list_tars(s, counts.tars, error) : 0;
 }
 
-/* The only one is what the spool keeps. Others can open it there, as they do with images in a tar. */
+/* Opens the only one, which the spool keeps. Others can open it there, as they do with images in a tar. */
 static int open_spooled(struct smalti_dataset_source *s, int from, struct smalti_error *error)
 {
 	if (spool(s, from, s->name, error) < 0)
@@ -189,7 +189,7 @@ static int open_spooled(struct smalti_dataset_source *s, int from, struct smalti
 	return s->path ? 0 : -1;
 }
 
-/* The only one. */
+/* Opens the only one. */
 static int open_path(struct smalti_dataset_source *s, const char *path, struct smalti_error *error)
 {
 	struct stat info;
@@ -252,7 +252,7 @@ int smalti_dataset_source_open(struct smalti_dataset_source *s, const char *cons
 	return open_path(s, path, error);
 }
 
-/* PixArt's layout, or all in the directory that the list is in: resolved, so that its name is known. */
+/* Follows PixArt's layout, else the list's directory: resolved, so that its name is known. */
 static char *default_images(const char *path, struct smalti_error *error)
 {
 	static const char data[] = "/InternData";

@@ -24,10 +24,10 @@ struct part {
 	int64_t offset, bytes;
 };
 
-/* How good an image is; PLAIN: its name is the stem and one extension. */
+/* Ranks of an image; PLAIN: its name is the stem and one extension. */
 enum { NO_IMAGE, UNREAD, NAMED, PLAIN };
 
-/* What is there of an item. */
+/* The parts of an item that are there. */
 struct group {
 	char stem[SMALTI_TAR_NAME_BYTES + 1];
 	bool any; /* member */
@@ -43,7 +43,7 @@ static const char *base_of(const char *name)
 	return slash ? slash + 1 : name;
 }
 
-/* The bytes of a name in front of the first dot of its last part. */
+/* Returns the bytes of a name in front of the first dot of its last part. */
 static size_t stem_length(const char *name)
 {
 	const char *base = base_of(name);
@@ -56,7 +56,7 @@ static bool belongs(const struct group *group, const char *name)
 	return strlen(group->stem) == length && memcmp(group->stem, name, length) == 0;
 }
 
-/* One that is not read is there, and its item fails with the reason. */
+/* Counts an image that is not read as there: its item fails with the reason. */
 static int rank_of_image(const char *name)
 {
 	const char *extension = name + stem_length(name);
@@ -65,7 +65,7 @@ static int rank_of_image(const char *name)
 	return smalti_dataset_unread_image(name) >= 0 ? UNREAD : NO_IMAGE;
 }
 
-/* Where the member goes to in the group; NULL: nowhere. */
+/* Returns where the member goes in the group; NULL: nowhere. */
 static struct part *part_of(const struct tar *s, struct group *group, int rank)
 {
 	const char *name = s->member.name, *extension = name + stem_length(name);
@@ -79,7 +79,7 @@ static struct part *part_of(const struct tar *s, struct group *group, int rank)
 	return strcmp(extension, ".json") == 0 ? &group->json : NULL;
 }
 
-/* Whether a member that is no part of an item looks as if it should be. */
+/* Tells whether a member that is no part of an item looks as if it should be. */
 static bool is_missed(const struct tar *s)
 {
 	char start[SMALTI_IMAGE_START];
@@ -99,7 +99,7 @@ static void pass_over(const struct tar *s, const char *name)
 	smalti_pass_over(&s->entry->passed, 1, text);
 }
 
-/* Of several images of an item the one with the best name is taken, else the first. */
+/* Takes an image: of several of an item the one with the best name, else the first. */
 static void take_image(const struct tar *s, struct group *group, int rank, struct part found)
 {
 	const bool better = !group->image.there || rank > group->rank;
@@ -112,7 +112,7 @@ static void take_image(const struct tar *s, struct group *group, int rank, struc
 	memcpy(group->image_name, s->member.name, sizeof(group->image_name));
 }
 
-/* False if the member is there already: another item begins, with a key that was there before. */
+/* Returns false if the member is there already: another item begins, with a key that was there before. */
 static bool take_member(const struct tar *s, struct group *group)
 {
 	const int rank = rank_of_image(s->member.name);
@@ -141,7 +141,7 @@ static bool begin_group(const struct tar *s, struct group *group)
 	return take_member(s, group);
 }
 
-/* Whether the member that was read goes into the group. */
+/* Takes the member into the group if it belongs there. */
 static bool accept_member(struct tar *s, struct group *group)
 {
 	if (!s->member.regular || base_of(s->member.name)[0] == '.')
@@ -151,7 +151,7 @@ static bool accept_member(struct tar *s, struct group *group)
 	return belongs(group, s->member.name) && take_member(s, group);
 }
 
-/* The next members that belong together: 1; 0 at the end; -1. A damaged member spoils its own group. */
+/* Reads the next members that belong together: 1; 0 at the end; -1. A damaged member spoils its own group. */
 static int read_group(struct tar *s, struct group *group, struct smalti_error *error)
 {
 	while (!s->ended) {

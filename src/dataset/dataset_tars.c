@@ -53,7 +53,7 @@ static int open_one(struct tars *s, struct smalti_error *error)
 	return 0;
 }
 
-/* The item's name behind its tar's. */
+/* Puts the item's name behind its tar's. */
 static enum smalti_dataset_status name_item(struct tars *s, enum smalti_dataset_status status,
 					    struct smalti_dataset_entry *entry, struct smalti_error *error)
 {
@@ -106,7 +106,7 @@ static void close_tars(void *state)
 	free(s);
 }
 
-/* Of the bytes of all. */
+/* Returns the place among the bytes of all. */
 static struct smalti_dataset_place tell_tars(const void *state)
 {
 	const struct tars *s = state;
@@ -119,7 +119,7 @@ static struct smalti_dataset_place tell_tars(const void *state)
 	return place;
 }
 
-/* The last tar that begins there or before: those before it are empty, or end there. */
+/* Goes to the last tar that begins there or before: those before it are empty, or end there. */
 static void seek_tars(void *state, const struct smalti_dataset_place *place)
 {
 	struct tars *s = state;

@@ -44,7 +44,7 @@ void smalti_dataset_text_seek(void *state, const struct smalti_dataset_place *pl
 
 /* JSON Lines: an object a line. */
 
-/* Skips blank lines. 1, 0 at the end, -1. */
+/* Skips blank lines. Returns 1, 0 at the end, or -1. */
 static int next_text(struct smalti_dataset_text *s, const char **text, struct smalti_error *error)
 {
 	for (;; s->line++) {

@@ -35,7 +35,7 @@ static int is_shown(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* Through links; one that leads nowhere is a file that cannot be read. */
+/* Follows links; one that leads nowhere is a file that cannot be read. */
 static unsigned char type_of(int directory, const struct dirent *entry)
 {
 	struct stat info;
@@ -60,7 +60,7 @@ static void free_names(struct names *names)
 	free(names->entries);
 }
 
-/* 1, 0 if the directory was walked before, -1. */
+/* Returns 1, 0 if the directory was walked before, or -1. */
 static int enter(struct walk *w, int directory, const char *path, struct smalti_error *error)
 {
 	struct stat info;
@@ -70,7 +70,7 @@ static int enter(struct walk *w, int directory, const char *path, struct smalti_
 	return smalti_set_add(&w->directories, XXH3_64bits(identity, sizeof(identity)), error);
 }
 
-/* How well a name serves as the text of a caption, 0 the best; -1: not at all. */
+/* Returns how well a name serves as the text of a caption, 0 the best; -1: not at all. */
 static int rank_of_text(const struct walk *w, const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -80,8 +80,8 @@ static int rank_of_text(const struct walk *w, const char *name)
 	return dot && strcmp(dot, ".json") == 0 ? SMALTI_DATASET_CAPTIONS_MAX : -1;
 }
 
-/* Whether file `index` is a caption of no image, and the one that stands for all with its stem. Those with
- * the same stem are among the names with the same beginning. */
+/* Tells whether file `index` is a caption of no image, and the one that stands for all with its stem. These
+ * are among the names that begin with the stem. */
 static bool is_lone_text(const struct walk *w, const struct names *names, int index)
 {
 	const char *name = names->entries[index]->d_name;
@@ -125,7 +125,7 @@ static bool holds_image(const struct names *names, const char *name)
 	       smalti_dataset_begins_image(start, sizeof(start));
 }
 
-/* By its name: of these there are as many as images. */
+/* Looks at the name only: there are as many texts as images. */
 static bool is_text(const struct walk *w, const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -135,7 +135,7 @@ static bool is_text(const struct walk *w, const char *name)
 	return rank_of_text(w, name) >= 0;
 }
 
-/* What is no image by its name may yet be one. */
+/* Looks into files that are no images by name, but may be. */
 static void count_unread(struct walk *w, const struct names *names, int index, const char *below)
 {
 	const char *name = names->entries[index]->d_name;
@@ -149,7 +149,7 @@ static void count_unread(struct walk *w, const struct names *names, int index, c
 	smalti_pass_over(&w->counts->passed, unread >= 0 || misnamed, path);
 }
 
-/* What to do with a name: DIRECTORY, what the list calls it, or 0. */
+/* Returns what to do with a name: DIRECTORY, what the list calls it, or 0. */
 static int count_name(struct walk *w, const struct names *names, int index, const char *below)
 {
 	struct smalti_walk_counts *counts = w->counts;

@@ -63,7 +63,7 @@ static int fail_packed(const struct copy *c, int status, struct smalti_error *er
 			   c->stream.msg ? c->stream.msg : "it needs a dictionary");
 }
 
-/* Zeros behind a member are padding; anything else is another one. */
+/* Begins another member; zeros behind a member are padding. */
 static void begin_member(struct copy *c)
 {
 	z_stream *stream = &c->stream;
@@ -104,8 +104,8 @@ static int begin_packed(struct copy *c, struct smalti_error *error)
 	return status == Z_OK ? 0 : fail_packed(c, status, error);
 }
 
-/* The next bytes: 1; 0 at the end; -1. A signal or some time ends the waiting, so that `on_progress` is
- * asked. */
+/* Copies the next bytes: 1; 0 at the end; -1. A signal or some time ends the waiting, so that `on_progress`
+ * is asked. */
 static int copy_chunk(struct copy *c, struct smalti_error *error)
 {
 	struct pollfd wait = {.fd = c->from, .events = POLLIN};

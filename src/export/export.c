@@ -71,7 +71,7 @@ int smalti_export_watch(const struct smalti_export_run *run, struct smalti_error
 	return smalti_fail(error, SMALTI_ECANCELLED, "stopped");
 }
 
-/* What is not there while a row is written is a part of the output. */
+/* What is missing while a row is written is a part of the output. */
 static bool is_of_a_row(enum smalti_code code)
 {
 	return smalti_is_of_input(code) && code != SMALTI_ENOENT;
@@ -102,7 +102,7 @@ static int write_row(struct smalti_export_run *run, const struct smalti_features
 	return refuse(run, &cause);
 }
 
-/* 1, or 0 after the last row. */
+/* Returns 1, or 0 after the last row. */
 static int export_row(struct smalti_export_run *run, struct smalti_features *reader,
 		      struct smalti_error *error)
 {
@@ -117,7 +117,7 @@ static int export_row(struct smalti_export_run *run, struct smalti_features *rea
 	else if (found < 0)
 		status = smalti_pass(error, &cause);
 	if (status)
-		return -1; /* a row that was not written is none that the next run may pass over */
+		return -1; /* the next run must not skip a row that was not written */
 	run->progress->rows += found != 0;
 	return found != 0;
 }
@@ -138,7 +138,7 @@ static int export_rows(struct smalti_export_run *run, struct smalti_features *re
 	return 0;
 }
 
-/* However the rows ended, what is complete is kept. */
+/* Keeps what is complete, however the rows ended. */
 static int settle(struct smalti_export_run *run, int status, struct smalti_error *error)
 {
 	struct smalti_error ignored = SMALTI_NO_ERROR, *told = status ? &ignored : error;

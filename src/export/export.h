@@ -6,7 +6,7 @@
 #include "smalti/export.h"
 #include "smalti/features.h"
 
-/* What an export is made of: for src/export alone. */
+/* The parts of an export: for src/export alone. */
 
 SCOPED_RELEASE(struct smalti_features *, smalti_features_close)
 
@@ -15,15 +15,15 @@ struct smalti_export_run;
 /* One format: src/export/NAME.c. */
 struct smalti_export_kind {
 	const char *name;
-	/* Before anything is written, unless an earlier run did it. NULL: nothing can be wrong. */
+	/* Checks before anything is written, unless an earlier run did it. NULL: nothing can be wrong. */
 	int (*check)(struct smalti_export_run *run, struct smalti_error *error);
 	int64_t state_bytes; /* of the format's own state, zeros at the begin */
-	/* NULL: zeros will do. */
+	/* NULL: zeros will do as the state. */
 	int (*begin)(struct smalti_export_run *run, struct smalti_error *error);
 	/* Whether rows fail alone with EINVAL, EUNSUPPORTED and ECORRUPT; else the export does, as with all
 	 * other errors. */
 	bool fail_alone;
-	/* A row with features. */
+	/* Writes a row with features. */
 	int (*row)(struct smalti_export_run *run, const struct smalti_features_row *row,
 		   struct smalti_error *error);
 	/* Makes safe what can be: all of it when there are no more rows (`last`), else what is complete. */
@@ -31,14 +31,14 @@ struct smalti_export_kind {
 	void (*end)(
 	    struct smalti_export_run *run); /* frees what the state points to, also after a failed begin */
 
-	/* What follows is of formats whose files hold many items each, whose `row` and `settle` are those of
+	/* The rest is for formats whose files hold many items each, whose `row` and `settle` are those of
 	 * sharding.c: features-NNNNNN.EXTENSION, until one has as many bytes as are wanted. */
 
 	/* Begins a shard, and makes it safe. */
 	int (*open_shard)(struct smalti_export_run *run, struct smalti_error *error);
 	int (*close_shard)(struct smalti_export_run *run, struct smalti_error *error);
 	int files; /* that a shard is */
-	/* A name for feature `number`, for free(); NULL with an error. */
+	/* Returns a name for feature `number`, for free(); NULL with an error. */
 	char *(*name_feature)(const struct smalti_export_run *run, const struct smalti_features_row *row,
 			      int number, struct smalti_error *error);
 	/* Puts an item into the shard; names[] are those of its features, NULL where it has none; `text` is
@@ -64,15 +64,15 @@ struct smalti_export_run {
 	void *state;    /* the format's own */
 };
 
-/* What an earlier run has left, in OUTPUT/.smalti-export.json: 1 and the progress, 0 if there is none, -1 if
- * it is of another export. */
+/* Reads what an earlier run has left in OUTPUT/.smalti-export.json: 1 and the progress, 0 if there is none,
+ * -1 if it is of another export. */
 int smalti_export_load(struct smalti_export_run *run, struct smalti_error *error);
 int smalti_export_save(const struct smalti_export_run *run, struct smalti_error *error);
 
-/* A reader of the rows from number `skip` on; NULL with an error. */
+/* Opens a reader of the rows from number `skip` on; NULL with an error. */
 struct smalti_features *smalti_export_open(const struct smalti_export_run *run, int64_t skip,
 					   struct smalti_error *error);
-/* The next row: 1; 0 at the end; -1. A damaged one has no features, and the index -1. */
+/* Reads the next row: 1; 0 at the end; -1. A damaged one has no features, and the index -1. */
 int smalti_export_next(struct smalti_features *reader, struct smalti_features_row *row,
 		       struct smalti_error *error);
 /* Tells the caller how far it is: SMALTI_ECANCELLED if it wants no more. */
@@ -98,23 +98,23 @@ int smalti_export_values(const struct smalti_export_run *run, const void *values
 			 enum smalti_dtype to, smalti_export_sink *sink, void *user,
 			 struct smalti_error *error);
 
-/* For the rows of formats whose files hold many items each. */
+/* Write the rows of formats whose files hold many items each. */
 int smalti_export_shard_row(struct smalti_export_run *run, const struct smalti_features_row *row,
 			    struct smalti_error *error);
 int smalti_export_shard_settle(struct smalti_export_run *run, bool last, struct smalti_error *error);
 
-/* OUTPUT/features-NNNNNN.EXTENSION; NULL with an error; free with free(). */
+/* Returns OUTPUT/features-NNNNNN.EXTENSION; NULL with an error; free with free(). */
 char *smalti_export_shard_path(const struct smalti_export_run *run, const char *extension,
 			       struct smalti_error *error);
 
-/* The name under which PixArt's multi-scale loader looks for an item's features (docs/reference.md 6.5, 6.6):
- * in its path the last '/' becomes '_', and the extensions of images become `extension`, wherever they stand.
- * Relative, without "." and "//"; SMALTI_EINVAL for one that would lie outside of its directory, is empty, or
- * has a part of more than 255 bytes. NULL with an error; free with free(). */
+/* Returns the name under which PixArt's multi-scale loader looks for an item's features (docs/reference.md
+ * 6.5, 6.6): in its path the last '/' becomes '_', and the extensions of images become `extension`, wherever
+ * they stand. It is relative, without "." and "//". SMALTI_EINVAL for one that would lie outside of its
+ * directory, is empty, or has a part of more than 255 bytes. NULL with an error; free with free(). */
 char *smalti_loader_name(const char *key, const char *extension, struct smalti_error *error);
 
-/* The directory of a caption's features: "caption_features_new" for "prompt", else NAME_caption_features_new,
- * from which "prompt_" is taken away (6.3). */
+/* Returns the directory of a caption's features: "caption_features_new" for "prompt", else
+ * NAME_caption_features_new, from which "prompt_" is taken away (6.3). */
 char *smalti_loader_directory(const char *caption, struct smalti_error *error);
 
 /* Makes the directories of `name` in `directory`. SMALTI_EINVAL where a file is in the way. */

@@ -18,7 +18,7 @@ static const double SETTLE_SECONDS = 10;
 struct pixart {
 	char *directories[SMALTI_EXPORT_FEATURES_MAX]; /* OUTPUT/DIRECTORY, of each feature */
 	int directory; /* OUTPUT, open from the beginning: what cannot be written since is told to it, once */
-	bool lost;     /* it was told: nobody knows which files are on the disk */
+	bool lost;     /* it was told: which files are on the disk is not known */
 	double settled; /* when */
 };
 
@@ -26,7 +26,7 @@ struct pixart {
 
 static const char extension_of_all[] = ".npy"; /* .npz are named alike */
 
-/* -1 if this is another item of that name. */
+/* Fails if this is another item of that name. */
 static int compare(const struct smalti_features_row *row, const char *name, const char *key,
 		   struct smalti_error *error)
 {
@@ -74,7 +74,7 @@ static int check_row(struct smalti_export_run *run, const struct smalti_features
 	return status < 0 ? -1 : 0;
 }
 
-/* Two items of one name are found before the first file is written. */
+/* Finds two items of one name before the first file is written. */
 static int check(struct smalti_export_run *run, struct smalti_error *error)
 {
 	struct smalti_set names = {0};
@@ -138,7 +138,7 @@ static int begin(struct smalti_export_run *run, struct smalti_error *error)
 
 /* Files */
 
-/* DIRECTORY/NAME with its directories, ready to be written. */
+/* Opens DIRECTORY/NAME to be written, and makes its directories. */
 static struct smalti_writer *open_file(const char *directory, const char *key, const char *extension,
 				       struct smalti_error *error)
 {
@@ -150,7 +150,7 @@ static struct smalti_writer *open_file(const char *directory, const char *key, c
 	return writer;
 }
 
-/* Frees the writer in any case. */
+/* Puts the file in place, or drops it; frees the writer. */
 static int close_file(struct smalti_export_run *run, struct smalti_writer *writer, int status,
 		      struct smalti_error *error)
 {
@@ -169,7 +169,7 @@ static int to_stream(void *stream, const void *data, int64_t bytes, struct smalt
 	return 0;
 }
 
-/* A file of NumPy's in memory. */
+/* An .npy file in memory. */
 struct array {
 	char *bytes;
 	int64_t used, size;
@@ -202,7 +202,7 @@ static int to_array(void *user, const void *data, int64_t bytes, struct smalti_e
 	return 0;
 }
 
-/* Behind the caption's tokens, zeros. */
+/* Writes zeros behind the caption's tokens. */
 static int write_features(struct smalti_export_run *run, struct smalti_zip *zip,
 			  const struct smalti_export_feature *text, struct smalti_error *error)
 {
@@ -232,7 +232,7 @@ static int write_mask(struct smalti_export_run *run, struct smalti_zip *zip, int
 	return status;
 }
 
-/* An .npz. */
+/* Writes an .npz. */
 static int write_caption(struct smalti_export_run *run, FILE *stream,
 			 const struct smalti_export_feature *text, struct smalti_error *error)
 {
@@ -245,7 +245,7 @@ static int write_caption(struct smalti_export_run *run, FILE *stream,
 	return -1;
 }
 
-/* An .npy. */
+/* Writes an .npy. */
 static int write_image(struct smalti_export_run *run, FILE *stream, const struct smalti_export_feature *image,
 		       struct smalti_error *error)
 {

@@ -55,7 +55,7 @@ static char *name_feature(const struct smalti_export_run *run, const struct smal
 	return smalti_format(error, "t5/%s/%s", run->info.captions[number], row->key);
 }
 
-/* The name becomes the collection's. */
+/* Takes the name. */
 static void collect(struct collection *c, char **name, const struct smalti_features_row *row, int number)
 {
 	const struct smalti_export_feature feature = smalti_export_feature(c->run, row, number);
@@ -107,7 +107,7 @@ static void forget(struct collection *c)
 	c->bytes = 0;
 }
 
-/* The items' file first: where the tensors are, it is too. */
+/* Completes the items' file first: where the tensors are, it is, too. */
 static int close_shard(struct smalti_export_run *run, struct smalti_error *error)
 {
 	struct collection *c = run->state;

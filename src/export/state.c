@@ -8,7 +8,7 @@ enum { LARGEST = 1 << 16 };
 
 static const int64_t MOST = (INT64_C(1) << 53) - 1;
 
-/* Of all that the rows of another directory would differ in. */
+/* Hashes all that another directory's rows would differ in. */
 static void print_digest(const struct smalti_export_run *run, char text[17])
 {
 	const struct smalti_features_info *info = &run->info;

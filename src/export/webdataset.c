@@ -8,7 +8,7 @@
  * dots, slashes and more, so an item is called by its index and its key stands in its JSON. */
 
 struct webdataset {
-	struct smalti_writer *writer; /* of the shard at work; NULL: none */
+	struct smalti_writer *writer; /* of the shard in progress; NULL: none */
 	struct smalti_tar_writer tar;
 };
 
@@ -39,7 +39,7 @@ static int to_tar(void *tar, const void *data, int64_t bytes, struct smalti_erro
 	return 0;
 }
 
-/* bf16, which NumPy has not, becomes f32. */
+/* Makes f32 of bf16, which NumPy has not. */
 static int write_array(struct smalti_export_run *run, struct smalti_tar_writer *tar, const char *name,
 		       const struct smalti_export_feature *feature, struct smalti_error *error)
 {

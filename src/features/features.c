@@ -2,7 +2,7 @@
 #include "smalti/features.h"
 #include "features/reader.h"
 
-/* Of which set a shard of the order is, and which of its. */
+/* Returns the set of a shard of the order; *shard becomes its number there. */
 static const struct smalti_features_set *set_of(const struct smalti_features_source *source, int64_t *shard)
 {
 	const struct smalti_features_set *set = source->sets;
@@ -63,7 +63,7 @@ int smalti_features_source_get(struct smalti_features_source *source, int64_t in
 	return 0;
 }
 
-/* Which rows are complete is known from their shards alone, so that those are opened. */
+/* Skips rows. Shards are opened for `complete` rows, for only they tell which rows are. */
 static int skip_rows(struct smalti_features_source *source, int64_t count, struct smalti_error *error)
 {
 	if (!source->complete) {

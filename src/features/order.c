@@ -13,7 +13,7 @@ struct smalti_features_order {
 	uint64_t random;
 };
 
-/* A whole number below n. */
+/* Draws a whole number below n. */
 static int64_t draw(uint64_t *state, int64_t n)
 {
 	*state += UINT64_C(0x9e3779b97f4a7c15);

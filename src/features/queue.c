@@ -34,7 +34,8 @@ static const void *place(char *memory, int64_t *used, const void *from, int64_t 
 	return from && bytes ? to : NULL;
 }
 
-/* Bytes that a row points to; with `memory` they are copied there, and `to` points to the copies. */
+/* Returns the bytes that a row points to; with `memory` they are copied there, and `to` points to the
+ * copies. */
 static int64_t copy_row(const struct smalti_shard_schema *schema, const struct smalti_features_row *from,
 			struct smalti_features_row *to, char *memory)
 {

@@ -20,7 +20,7 @@ struct smalti_features_set {
 int smalti_features_set_open(struct smalti_features_set *set, const char *directory,
 			     struct smalti_error *error);
 void smalti_features_set_close(struct smalti_features_set *set);
-/* The shard that has an item; -1: none. */
+/* Returns the number of an item's shard, or -1. */
 int64_t smalti_features_set_find(const struct smalti_features_set *set, int64_t index);
 
 /* Shards that one thread has open, those used last. Initialise with zeros. */
@@ -37,7 +37,7 @@ struct smalti_features_shards {
 	int64_t clock;
 };
 
-/* Opened if need be; NULL with an error. Until the next call. */
+/* Returns a shard, opened if need be, until the next call; NULL with an error. */
 struct smalti_shard *smalti_features_shards_get(struct smalti_features_shards *shards,
 						const struct smalti_features_set *set, int64_t number,
 						struct smalti_error *error);
@@ -51,18 +51,18 @@ struct smalti_features_place {
 	int64_t shard, row;
 };
 
-/* Of shards with these numbers of rows. */
+/* Orders shards with these numbers of rows. */
 struct smalti_features_order *smalti_features_order_open(const struct smalti_features_options *options,
 							 const int64_t *rows, int64_t shards,
 							 struct smalti_error *error);
 void smalti_features_order_close(struct smalti_features_order *order);
-/* False: there are no more. */
+/* Returns false if there are no more. */
 bool smalti_features_order_next(struct smalti_features_order *order, struct smalti_features_place *place);
-/* The same as `count` calls of it. */
+/* Does what `count` calls of it do. */
 void smalti_features_order_skip(struct smalti_features_order *order, int64_t count);
 
 /* The rows of an order, one after the other: 1, 0 after the last, -1 as smalti_features_next(). The order is
- * that of the shards of all sets behind each other, whose schemas are the same. */
+ * that of the shards of all sets behind each other, which have one schema. */
 struct smalti_features_source {
 	const struct smalti_features_set *sets;
 	int64_t set_count;
@@ -73,7 +73,7 @@ struct smalti_features_source {
 
 int smalti_features_source_next(struct smalti_features_source *source, struct smalti_features_row *row,
 				struct smalti_error *error);
-/* The row of the item with this index. Until the next call; not while a queue reads from the source. */
+/* Reads the row of the item with this index, until the next call; not while a queue reads from the source. */
 int smalti_features_source_get(struct smalti_features_source *source, int64_t index,
 			       struct smalti_features_row *row, struct smalti_error *error);
 

@@ -3,7 +3,7 @@
 #include "features/reader.h"
 #include "shard/layout.h"
 
-/* The rows are those that its name says; its own checksums do the rest. */
+/* Compares the rows with the shard's name; its own checksums do the rest. */
 static int check_shard(const struct smalti_shard *shard, const struct smalti_shard_entry *entry,
 		       const char *path, struct smalti_error *error)
 {
@@ -36,7 +36,7 @@ static struct smalti_shard *open_shard(const struct smalti_features_set *set, in
 	return NULL;
 }
 
-/* One damaged shard does not hide the others. */
+/* Opens the first good shard: a damaged one does not hide the others. */
 static int open_model(struct smalti_features_set *set, struct smalti_error *error)
 {
 	struct smalti_error first = SMALTI_NO_ERROR;
@@ -93,7 +93,7 @@ int64_t smalti_features_set_find(const struct smalti_features_set *set, int64_t 
 	return smalti_shards_within(&set->shards, index, index + 1, &from) > from ? from : -1;
 }
 
-/* The one with that number, else a free one, else the one used longest ago. */
+/* Returns the one with that number, else a free one, else the one used longest ago. */
 static struct smalti_features_opened *choose(struct smalti_features_shards *shards,
 					     const struct smalti_features_set *set, int64_t number)
 {

@@ -185,7 +185,7 @@ struct tiff {
 	bool big_endian;
 };
 
-/* An unsigned integer of 2 or 4 bytes; 0 behind the end. */
+/* Reads an unsigned integer of 2 or 4 bytes; 0 behind the end. */
 static int64_t get(const struct tiff *tiff, int64_t at, int length)
 {
 	int64_t value = 0;

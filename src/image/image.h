@@ -30,17 +30,17 @@ struct smalti_image_info {
 
 struct smalti_image_reader;
 
-/* Reads no pixels yet. */
+/* Opens an image, without its pixels. */
 struct smalti_image_reader *smalti_image_open(const char *path, const struct smalti_image_limits *limits,
 					      struct smalti_error *error);
-/* The same of a file that is in memory already, which has to stay until the close; `name` is for messages. */
+/* Opens an image that is in memory, which has to stay until the close; `name` is for messages. */
 struct smalti_image_reader *smalti_image_open_memory(const char *name, const void *data, int64_t bytes,
 						     const struct smalti_image_limits *limits,
 						     struct smalti_error *error);
 const struct smalti_image_info *smalti_image_info(const struct smalti_image_reader *image);
 
-/* Rows first to first + count - 1, [count, width, 3]; each call begins where the last ended. With the last
- * row the file's end is checked. After a failure only the close is left. */
+/* Reads rows first to first + count - 1, [count, width, 3]; each call begins where the last ended. With the
+ * last row the file's end is checked. After a failure only the close is left. */
 int smalti_image_read_rows(struct smalti_image_reader *image, int64_t first, int64_t count, uint8_t *rows,
 			   struct smalti_error *error);
 

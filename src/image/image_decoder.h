@@ -13,9 +13,9 @@ struct smalti_byte_source {
 	int64_t left;
 };
 
-/* How many there were; less than asked for at the end, or after a failure. */
+/* Returns how many bytes there were; fewer than asked for at the end, or after a failure. */
 int64_t smalti_byte_source_read(struct smalti_byte_source *source, void *to, int64_t bytes);
-/* The stream has failed, and errno says why. */
+/* Tells whether the stream has failed; then errno says why. */
 bool smalti_byte_source_failed(const struct smalti_byte_source *source);
 
 /* What a format gives to image.c: a file image_FORMAT.c each. */
@@ -36,7 +36,7 @@ struct smalti_image_decoder {
 	int64_t state_bytes; /* of its own state, zeros before the open */
 	/* Reads the header, admits the image and sets its orientation, if it finds one. */
 	int (*open)(struct smalti_image_reader *image, struct smalti_error *error);
-	/* `count` rows from row `next` on, 1 or more that are there. */
+	/* Reads `count` rows from row `next` on, 1 or more that are there. */
 	int (*read_rows)(struct smalti_image_reader *image, int64_t count, uint8_t *rows,
 			 struct smalti_error *error);
 	void (*close)(void *state); /* frees what it points to, also after a failed open */
@@ -51,10 +51,10 @@ int smalti_image_admit(struct smalti_image_reader *image, int64_t width, int64_t
 int smalti_image_hold(const struct smalti_image_reader *image, const char *kind, int64_t bytes,
 		      struct smalti_error *error);
 
-/* The orientation, 1 to 8, that EXIF data (a TIFF header and what follows, with or without "Exif\0\0" before
- * it) gives to an image; 0 when it gives none, or is something else, or damaged. */
+/* Returns the orientation, 1 to 8, that EXIF data (a TIFF header and what follows, with or without "Exif\0\0"
+ * before it) gives to an image; 0 when it gives none, or is something else, or damaged. */
 int smalti_exif_orientation(const uint8_t *bytes, int64_t size);
-/* The same of XMP data, as Pillow finds it in there. */
+/* Returns the orientation of XMP data likewise, as Pillow finds it. */
 int smalti_xmp_orientation(const uint8_t *bytes, int64_t size);
 
 /* What a format gives to image_writer.c: a file write_FORMAT.c each. */

@@ -42,7 +42,7 @@ static enum smalti_code code_of(int message)
 	}
 }
 
-/* The row that is being read, or put together from the scans. */
+/* Returns the row that is being read, or put together from the scans. */
 static int64_t current_row(struct decoder *self)
 {
 	const struct jpeg_decompress_struct *jpeg = &self->jpeg;
@@ -73,7 +73,7 @@ static _Noreturn void on_error(j_common_ptr jpeg)
 	give_up(jpeg->client_data, code_of(jpeg->err->msg_code), text);
 }
 
-/* Bytes in front of a marker are no pixels' before the first scan, and behind the last row. */
+/* Tells whether bytes in front of a marker are no pixels': before the first scan, and behind the last row. */
 static bool are_rows_beside(const struct jpeg_decompress_struct *jpeg)
 {
 	return jpeg->input_scan_number == 0 ||
@@ -149,7 +149,8 @@ static int read_header(struct decoder *self, struct smalti_error *error)
 	return 0;
 }
 
-/* Where the samples of a row lie in several scans, the decoder keeps all coefficients. */
+/* Checks the bytes of all coefficients, which the decoder keeps where the samples of a row lie in several
+ * scans. */
 static int check_memory(struct decoder *self, struct smalti_error *error)
 {
 	if (!jpeg_has_multiple_scans(&self->jpeg))
@@ -193,7 +194,7 @@ static int open_jpeg(struct smalti_image_reader *image, struct smalti_error *err
 	return check_memory(self, error) || choose_colours(self, error) ? -1 : 0;
 }
 
-/* x · y / 255, rounded. */
+/* Returns x · y / 255, rounded. */
 static int scale(int x, int y)
 {
 	const int product = x * y + 128;

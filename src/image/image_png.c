@@ -22,7 +22,7 @@ static void ignore_chunks(png_structp png)
 	png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
 }
 
-/* In a text that is not compressed, as XMP's specification has it. */
+/* Reads a text that is not compressed, as XMP's specification has it. */
 static int find_xmp_orientation(const struct smalti_png_reader *reader)
 {
 	static const char key[] = "XML:com.adobe.xmp\0"; /* the second NUL: not compressed */
@@ -44,7 +44,7 @@ static int find_orientation(const struct smalti_png_reader *reader)
 	return orientation ? orientation : find_xmp_orientation(reader);
 }
 
-/* As Pillow does: see image.h. */
+/* Makes RGB as Pillow does: see image.h. */
 static int choose_colours(struct decoder *self, int64_t width, struct smalti_error *error)
 {
 	struct smalti_png_reader *reader = &self->reader;
@@ -93,7 +93,7 @@ static int read_interlaced(struct decoder *self, struct smalti_error *error)
 	return 0;
 }
 
-/* At the first row: an interlaced image is read whole. */
+/* Prepares the first row; an interlaced image is read whole. */
 static int start(const struct smalti_image_reader *image, struct decoder *self, struct smalti_error *error)
 {
 	const int64_t width = image->info.width, height = image->info.height;
@@ -113,7 +113,7 @@ static int start(const struct smalti_image_reader *image, struct decoder *self, 
 	return read_interlaced(self, error);
 }
 
-/* Big-endian; what is above 255 becomes 255. */
+/* Clips big-endian grey at 255. */
 static void clip_grey16(const uint8_t *grey, int64_t count, uint8_t *rgb)
 {
 	for (int64_t i = 0; i < count; i++)

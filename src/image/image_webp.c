@@ -52,7 +52,7 @@ static uint64_t read_length(const uint8_t *at)
 	return (uint64_t)at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 | (uint64_t)at[3] << 24;
 }
 
-/* The first chunk of the container of that name, by what reads its orientation. */
+/* Finds the container's first chunk of that name; returns what `orientation` reads in it, or 0. */
 static int find_orientation(const struct decoder *self, const char *name,
 			    int (*orientation)(const uint8_t *bytes, int64_t size))
 {
@@ -90,7 +90,7 @@ static int open_webp(struct smalti_image_reader *image, struct smalti_error *err
 				 error);
 }
 
-/* In steps, as it were, since only the incremental decoder tells how far it came. */
+/* Decodes by the incremental decoder, since only that tells how far it came. */
 static int decode(const struct smalti_image_reader *image, struct decoder *self, struct smalti_error *error)
 {
 	const int64_t stride = image->info.width * 3, bytes = stride * image->info.height;

@@ -89,7 +89,7 @@ int smalti_image_finish(struct smalti_image_writer *self, struct smalti_error *e
 	return 0;
 }
 
-/* All but the file. */
+/* Frees all but the file. */
 static void release(struct smalti_image_writer *self)
 {
 	if (self->state)

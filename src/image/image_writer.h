@@ -33,13 +33,14 @@ struct smalti_image_writer;
 struct smalti_image_writer *smalti_image_create(const char *path, const struct smalti_image_format *format,
 						struct smalti_error *error);
 
-/* The same to a stream, which stays the caller's: nothing is committed, so that after the finish, too, the
- * abort follows. `name` is for messages. */
+/* Begins an image in a stream, which stays the caller's: nothing is committed, so that after the finish, too,
+ * the abort follows. `name` is for messages. */
 struct smalti_image_writer *smalti_image_begin(FILE *stream, const char *name,
 					       const struct smalti_image_format *format,
 					       struct smalti_error *error);
 
-/* Rows first to first + count - 1, [count, width, 3] samples; each call begins where the last ended. */
+/* Writes rows first to first + count - 1, [count, width, 3] samples; each call begins where the last
+ * ended. */
 int smalti_image_write_rows(struct smalti_image_writer *writer, int64_t first, int64_t count,
 			    const void *rows, struct smalti_error *error);
 

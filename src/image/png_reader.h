@@ -16,14 +16,14 @@ struct smalti_png_reader {
 	struct smalti_error cause;
 };
 
-/* Reads nothing yet. To be closed also on failure. */
+/* Reads nothing yet. Close it also on failure. */
 int smalti_png_reader_open(struct smalti_png_reader *reader, struct smalti_byte_source source,
 			   const char *path, struct smalti_error *error);
 void smalti_png_reader_close(struct smalti_png_reader *reader);
 
-/* All that comes before the pixels; sets the height. */
+/* Reads all that comes before the pixels; sets the height. */
 int smalti_png_reader_header(struct smalti_png_reader *reader, struct smalti_error *error);
 
-/* The metadata under `key` that stands before the image's data in a PNG file: *value is to be freed, or
+/* Reads the metadata under `key` that stands before the image's data in a PNG file: *value is to be freed, or
  * NULL when there is none. The file may be anything. */
 int smalti_png_read_text(const char *path, const char *key, char **value, struct smalti_error *error);

@@ -2,8 +2,8 @@
 #include "image/turned.h"
 #include "image/image_decoder.h"
 
-/* Of EXIF's orientations 1 to 8: whether rows and columns change places, and which way those of what is
- * stored then run. */
+/* For EXIF's orientations 1 to 8: whether rows and columns change places, and which way the stored ones then
+ * run. */
 static const struct turn {
 	bool transposed, rows_back, columns_back;
 } turns[] = {
@@ -16,7 +16,7 @@ static const struct turn *turn_of(const struct smalti_turned_image *turned)
 	return &turns[turned->orientation - 1];
 }
 
-/* Whether its rows are stored rows, in their order. */
+/* Tells whether its rows are stored rows, in their order. */
 static bool streams(const struct turn *turn)
 {
 	return !turn->transposed && !turn->rows_back;
@@ -32,7 +32,7 @@ void smalti_turned_open(struct smalti_turned_image *turned, struct smalti_image_
 	turned->width = transposed ? info->height : info->width;
 }
 
-/* Before the first row: the memory for one row, or the whole image. */
+/* Prepares the first row: takes memory for one row, or reads the whole image. */
 static int begin(struct smalti_turned_image *turned, struct smalti_error *error)
 {
 	const struct smalti_image_info *info = smalti_image_info(turned->image);
@@ -46,7 +46,7 @@ static int begin(struct smalti_turned_image *turned, struct smalti_error *error)
 	return whole ? smalti_image_read_rows(turned->image, 0, held, turned->held, error) : 0;
 }
 
-/* Row `y`, pixel after pixel, out of what is held. */
+/* Copies row `y`, pixel after pixel, out of what is held. */
 static void turn_row(const struct smalti_turned_image *turned, int64_t y, uint8_t *rgb)
 {
 	const struct smalti_image_info *info = smalti_image_info(turned->image);

@@ -15,7 +15,7 @@ struct smalti_turned_image {
 /* Reads no pixels. */
 void smalti_turned_open(struct smalti_turned_image *turned, struct smalti_image_reader *image,
 			int orientation);
-/* Rows first … first + count − 1 of the turned image, [count, width, 3], each call beginning where the last
- * ended. */
+/* Reads rows first … first + count − 1 of the turned image, [count, width, 3]; each call begins where the
+ * last ended. */
 int smalti_turned_rows(void *turned, int64_t first, int64_t count, uint8_t *rows, struct smalti_error *error);
 void smalti_turned_close(struct smalti_turned_image *turned); /* not the image */

@@ -14,7 +14,7 @@ static int open_ppm(struct smalti_image_writer *writer, const struct smalti_imag
 	return length < 0 ? failed(writer, error) : 0;
 }
 
-/* A row of 16 bits in pieces, high bytes first. */
+/* Writes a row of 16 bits in pieces, high bytes first. */
 static int write_deep_row(struct smalti_image_writer *writer, const uint16_t *row, struct smalti_error *error)
 {
 	enum { PIECE = 1024 };

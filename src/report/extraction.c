@@ -2,7 +2,7 @@
 #include "report/page.h"
 #include "report/report.h"
 
-/* So many points are in a page, but LEAST of each run: a page of many long runs is some megabytes. */
+/* Points of a page, but at least LEAST of each run: a page of many long runs is some megabytes. */
 enum { POINTS = 1 << 15, LEAST = 16 };
 
 static void put_texts(FILE *page, const char *key, char *const *texts, int count)
@@ -53,7 +53,7 @@ static void put_counts(FILE *page, const char *key, const struct smalti_run_coun
 	fputs("],", page);
 }
 
-/* Counters are as at the last of neighbours; of what goes up and down, the largest. */
+/* Joins neighbours: counters are the last one's; of what goes up and down, the largest is kept. */
 static struct smalti_run_point join(const struct smalti_run_point *points, int64_t count)
 {
 	struct smalti_run_point joined = points[count - 1];
@@ -80,7 +80,7 @@ static void put_point(FILE *page, const struct smalti_run_point *point)
 	fputc(']', page);
 }
 
-/* Neighbours `step` at a time: measurements, and seconds that workers were busy. */
+/* Puts measurements and workers' busy seconds, `step` neighbours joined at a time. */
 static void put_points(FILE *page, const struct smalti_run *run, int64_t step)
 {
 	fputs("\"points\":[", page);

@@ -3,20 +3,20 @@
 
 #include "base/json.h"
 
-/* Pages that stand alone: page.html.in up to its data and behind, and what the data is written with. */
+/* Write page.html.in up to its data, and behind them; the page stands alone. What follows writes the data. */
 
 void smalti_page_begin(FILE *page);
 void smalti_page_end(FILE *page);
 
-/* A JSON string of any bytes: what is no UTF-8 becomes U+FFFD, and nothing in it ends a script. */
+/* Writes a JSON string of any bytes: what is no UTF-8 becomes U+FFFD, and nothing in it ends a script. */
 void smalti_page_text(FILE *page, const char *text);
-/* "KEY":"TEXT", */
+/* Writes "KEY":"TEXT", with its comma. */
 void smalti_page_member(FILE *page, const char *key, const char *text);
-/* The same of the object's text of that key; "" if it has none. */
+/* Writes this with the object's text of that key; "" if it has none. */
 void smalti_page_value(FILE *page, const char *key, const cJSON *object);
-/* "KEY":["TEXT",…], */
+/* Writes "KEY":["TEXT",…], with its comma. */
 void smalti_page_list(FILE *page, const char *key, const cJSON *texts);
-/* "devices":[…], with what is known of the numbers of each (rt/device_use.h). */
+/* Writes "devices":[…], with those numbers of each that are known (rt/device_use.h). */
 void smalti_page_devices(FILE *page, const cJSON *devices);
-/* Of a JSON string; "" of anything else. */
+/* Returns a JSON string's text, else "". */
 const char *smalti_text_of(const cJSON *item);

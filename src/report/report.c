@@ -19,7 +19,7 @@ static int64_t bytes_of_shards(const char *directory)
 	return bytes;
 }
 
-/* The page has its worth while nothing is committed yet, or when nothing can be read. */
+/* Returns -1 while nothing is committed or can be read, for the page is of use then, too. */
 static int64_t count_rows(const char *directory)
 {
 	struct smalti_features_info info;

@@ -22,23 +22,22 @@ struct smalti_failures {
 	int64_t last;                             /* index of the line before */
 };
 
-/* None if there is no such file. */
+/* Reads the failures; none if there is no such file. */
 int smalti_failures_read(const char *directory, struct smalti_failures *failures, struct smalti_error *error);
 void smalti_failures_free(struct smalti_failures *failures);
 
-/* What is general in a reason: without the item's key and the path that ends in it, numbers as '#'. In place.
- */
+/* Reduces a reason in place to what is general: removes the item's key and the path that ends in it, and
+ * makes numbers '#'. */
 void smalti_failure_generalize(char *reason, const char *key);
 
 /* What a directory of features or of a training run says of itself, for a page. */
 struct smalti_report {
-	const char *directory; /* stays the caller's, and stays */
+	const char *directory; /* the caller's; outlives the report */
 	struct smalti_runs runs;
 	struct smalti_failures failures;
 	int64_t rows, shards_bytes; /* committed; rows -1: not known */
 	int64_t every;              /* seconds after which the page loads itself again; 0: never */
-	struct smalti_training_history
-	    training; /* without a head it is of an extraction, as the others say */
+	struct smalti_training_history training; /* without a head the report is of an extraction */
 };
 
 /* Reads what there is so far. Free the report whatever fails. */

@@ -8,14 +8,15 @@
  * appears complete or not at all. */
 struct smalti_retrieve_page;
 
-/* `index`: its name, for the heading; `images` NULL: no images. Both stay the caller's, and stay. */
+/* Opens a page. `index` is its name, for the heading; `images` NULL: no images. Both are the caller's and
+ * outlive the page. */
 struct smalti_retrieve_page *smalti_retrieve_page_open(const char *path, const char *index,
 						       const char *images, struct smalti_error *error);
 void smalti_retrieve_page_query(struct smalti_retrieve_page *page, const char *name);
-/* Of the last query. An image that cannot be read is left out, and the page says why. */
-/* `denoising`: the score by which it was ranked anew; NaN: there is none. */
+/* Adds an item of the last query. `denoising` is the score by which it was ranked anew; NaN: there is none.
+ * An image that cannot be read is left out, and the page says why. */
 void smalti_retrieve_page_match(struct smalti_retrieve_page *page, const char *key, double score,
 				double denoising);
-/* Frees it. */
+/* Completes the page and frees it. */
 int smalti_retrieve_page_commit(struct smalti_retrieve_page *page, struct smalti_error *error);
 void smalti_retrieve_page_abort(struct smalti_retrieve_page *page); /* NULL is fine */

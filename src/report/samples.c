@@ -7,7 +7,7 @@
 
 enum { STEPS_SHOWN = 8 };
 
-/* Of the directories that are named so, in their order. */
+/* The steps that have a directory, in their order. */
 struct steps {
 	int64_t *list, count;
 };
@@ -18,7 +18,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* -1: the name is another's. */
+/* Returns -1 for another name. */
 static int64_t step_of(const char *name)
 {
 	static const char prefix[] = "step-";
@@ -42,7 +42,7 @@ static void list_steps(const char *samples, struct steps *steps)
 		qsort(steps->list, (size_t)steps->count, sizeof(*steps->list), compare);
 }
 
-/* What the image says that it was generated from. For free(). */
+/* Returns the prompt that the image says it was generated from, for free(). */
 static char *prompt_of(const char *path)
 {
 	SCOPED(free) char *parameters = NULL;
@@ -66,7 +66,7 @@ static bool put_image(FILE *page, const char *path, int64_t step, bool first)
 	return true;
 }
 
-/* The images of a step are numbered from 1. */
+/* Numbers the images of a step from 1. */
 static bool put_step(FILE *page, const char *samples, int64_t step, bool first)
 {
 	for (int64_t number = 1;; number++) {

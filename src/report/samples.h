@@ -3,7 +3,6 @@
 
 #include "base/base.h"
 
-/* The images of a run's directory, RUN/samples/step-N/K.png, as "samples":[…], a member of a page's data,
- * small and as data: of some steps if there are many, the first and the last ones among them. What cannot be
- * read is left out. */
+/* Writes "samples":[…], a member of a page's data: the images RUN/samples/step-N/K.png, small and as data; of
+ * some steps if there are many, the first and the last ones among them. What cannot be read is left out. */
 void smalti_report_samples(FILE *page, const char *run);

@@ -6,7 +6,7 @@
 
 enum { MOST_PIXELS = 1 << 28, MOST_BYTES = 1 << 30 };
 
-/* In proportion; what is small already keeps its size. */
+/* Shrinks in proportion; what is small already keeps its size. */
 static struct smalti_fit small_fit(const struct smalti_turned_image *image, int64_t most)
 {
 	const int64_t longest = smalti_max(image->width, image->height);

@@ -53,7 +53,7 @@ static void forget_lines(cJSON *lines, int64_t step)
 			cJSON_DeleteItemFromArray(lines, i);
 }
 
-/* A process went on behind `step`. */
+/* Forgets the steps behind `step`: a process went on there. */
 static void forget_behind(struct smalti_training_history *history, int64_t step)
 {
 	while (history->count && history->points[history->count - 1].step > step)
@@ -111,7 +111,7 @@ static int take_step(struct smalti_training_history *history, const cJSON *line,
 	return 0;
 }
 
-/* The line, if it has the key. */
+/* Takes the line if it has the key. */
 static bool put_line(cJSON *list, const char *key, cJSON **line)
 {
 	if (!cJSON_GetObjectItemCaseSensitive(*line, key))
@@ -246,7 +246,7 @@ static void put_points(FILE *page, const struct smalti_training_history *history
 	fputs("],\n", page);
 }
 
-/* Shares of the time that steps took. */
+/* Puts shares of the time that steps took. */
 static void put_busy(FILE *page, const struct smalti_training_history *history, int64_t step, int workers)
 {
 	fputs("\"busy\":[", page);
@@ -281,7 +281,7 @@ static void put_evaluations(FILE *page, const cJSON *lines)
 	fputs("],\n", page);
 }
 
-/* Those whose numbers are all there. */
+/* Puts the operations whose numbers are all there. */
 static void put_operations(FILE *page, const cJSON *list)
 {
 	static const char *const keys[] = {"count", "seconds", "flops", "bytes"};

@@ -45,19 +45,19 @@ struct smalti_training_history {
 	bool lives; /* a process trains in the directory */
 };
 
-/* How fast the steps of the last minute were made, and how long those take at that speed that are left. */
+/* The speed of the last minute's steps, and how long the steps that are left take at it. */
 struct smalti_training_pace {
-	int64_t step, steps; /* made, of all; 0: nobody knows how many */
+	int64_t step, steps; /* made, of all; 0: not known */
 	double per_second;   /* NaN: the last process has made none */
-	double left;         /* seconds; NaN: nobody works at them, or nobody knows */
+	double left;         /* seconds; NaN: no process works at them, or not known */
 };
 struct smalti_training_pace smalti_training_history_pace(const struct smalti_training_history *history);
 
-/* 0 with an empty history when there is no log. */
+/* Returns 0 with an empty history if there is no log. */
 int smalti_training_history_read(const char *directory, struct smalti_training_history *history,
 				 struct smalti_error *error);
 void smalti_training_history_free(struct smalti_training_history *history);
 
-/* As JSON that may stand in a page. */
+/* Prints the history as JSON that may stand in a page. */
 void smalti_training_history_print(FILE *page, const char *directory, int64_t every,
 				   const struct smalti_training_history *history);

@@ -12,7 +12,7 @@ static const char *type_of(unsigned status)
 							 : "server_error";
 }
 
-/* {"error": {"message": ..., "type": ...}}, as OpenAI's. */
+/* Makes {"error": {"message": ..., "type": ...}}, as OpenAI does. */
 static cJSON *error_object(unsigned status, const char *message)
 {
 	cJSON *object = cJSON_CreateObject(), *error = cJSON_AddObjectToObject(object, "error");
@@ -30,7 +30,7 @@ static char *print(cJSON *object)
 	return text;
 }
 
-/* A server-sent event. */
+/* Makes a server-sent event; frees the object. */
 static char *event(const char *name, cJSON *object)
 {
 	SCOPED(free) char *data = print(object);
@@ -64,7 +64,7 @@ unsigned smalti_serve_status(enum smalti_code code)
 	}
 }
 
-/* Its index, its seed and the PNG. False without memory. */
+/* Adds an image's index, seed and PNG; returns false without memory. */
 static bool add_image(cJSON *object, const struct smalti_serve_image *image)
 {
 	const struct smalti_request *request = &image->job->request.request;

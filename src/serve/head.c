@@ -26,8 +26,8 @@ static enum MHD_Result note(void *user, enum MHD_ValueKind kind, const char *key
 	return MHD_YES;
 }
 
-/* Whether everybody on the way sees the same end of the request. Where a proxy and the server do not, the
- * rest of one request is another one. */
+/* Tells whether a proxy and the server see the same end of the request. If they do not, the rest of one
+ * request is another one. */
 static bool is_clear(const struct head *head, bool old)
 {
 	if (head->odd || head->count[LENGTH] + head->count[ENCODING] > 1)
@@ -35,8 +35,8 @@ static bool is_clear(const struct head *head, bool old)
 	return !head->count[ENCODING] || (!old && strcasecmp(head->value[ENCODING], "chunked") == 0);
 }
 
-/* Whether a page that a browser shows may ask: one of this machine. A foreign site's own name can be made to
- * lead here. HTTP/1.0 needs no Host, and no browser speaks it. */
+/* Tells whether the page that asks in a browser is of this machine: a foreign site's name can be made to lead
+ * here. HTTP/1.0 needs no Host, and no browser speaks it. */
 static bool is_from_here(const struct head *head)
 {
 	return (!head->count[HOST] || smalti_serve_is_local(head->value[HOST])) &&

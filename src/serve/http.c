@@ -21,7 +21,7 @@ enum {
 	MOST_WAITING = SMALTI_SERVE_CONNECTIONS - 100,    /* so that others are answered meanwhile */
 	MOST_CONNECTIONS = SMALTI_SERVE_CONNECTIONS + 40, /* with those that are being closed */
 	IDLE_SECONDS = 120,
-	SEED_BITS = 53 /* of a seed that nobody chose: JSON's numbers keep them */
+	SEED_BITS = 53 /* of a seed that is drawn: JSON's numbers keep them */
 };
 
 /* A request from its first line on, until its answer has been sent. */
@@ -30,10 +30,10 @@ struct exchange {
 	char *body;
 	size_t length;
 	bool complete;
-	struct smalti_serve_refusal refusal; /* that its body is passed over for */
+	struct smalti_serve_refusal refusal; /* why its body is passed over */
 };
 
-/* The path, and what answers it once the body is there. */
+/* A path, and what answers it once the body is there. */
 struct route {
 	const char *method, *path;
 	enum MHD_Result (*answer)(struct smalti_server *server, struct MHD_Connection *connection,
@@ -60,7 +60,7 @@ static enum MHD_Result queue_response(struct smalti_server *server, struct MHD_C
 	return result;
 }
 
-/* Takes the text; without memory the connection is closed. */
+/* Takes the text; without memory it closes the connection. */
 static enum MHD_Result answer_text(struct smalti_server *server, struct MHD_Connection *connection,
 				   unsigned status, const char *type, char *text)
 {
@@ -138,7 +138,7 @@ static enum MHD_Result answer_activity(struct smalti_server *server, struct MHD_
 	return answer_text(server, connection, MHD_HTTP_OK, json, smalti_serve_activity(server, number));
 }
 
-/* A stream's next bytes; while there are none, the connection sleeps. */
+/* Gives a stream's next bytes; while there are none, the connection sleeps. */
 static ssize_t read_events(void *user, uint64_t position, char *to, size_t most)
 {
 	(void)position;
@@ -170,9 +170,9 @@ static enum MHD_Result answer_stream(struct smalti_server *server, struct MHD_Co
 	    MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_events, job, NULL));
 }
 
-/* The connection sleeps until the job has ended. The library reads from one that was put to sleep when it was
- * asked first, once it wakes, and so gives no answer to a client that has closed its sending half; this is
- * the second time. */
+/* Lets the connection sleep until the job has ended. This is the second call for it: the library reads from
+ * one that was put to sleep in the first, once it wakes, and so gives no answer to a client that has closed
+ * its sending half. */
 static bool sleeps(struct smalti_server *server, struct smalti_serve_job *job)
 {
 	HOLD_MUTEX(&server->mutex);
@@ -227,7 +227,7 @@ static struct smalti_serve_job *read_job(struct smalti_server *server, const str
 	return job;
 }
 
-/* Behind those that wait; the connection has a reference. */
+/* Puts the job behind those that wait; the connection has a reference. */
 static enum MHD_Result enqueue(struct smalti_server *server, struct MHD_Connection *connection,
 			       struct smalti_serve_job *job)
 {
@@ -256,7 +256,7 @@ static enum MHD_Result enqueue(struct smalti_server *server, struct MHD_Connecti
 	return job->request.stream ? answer_stream(server, connection, job) : MHD_YES;
 }
 
-/* Only JSON: what a browser sends for another site's page without asking first is refused. */
+/* Accepts only JSON: a browser sends none for another site's page without asking first. */
 static bool is_json(struct MHD_Connection *connection)
 {
 	const char *type =
@@ -312,7 +312,7 @@ static bool method_fits(const struct route *route, const char *method)
 	       (strcmp(method, MHD_HTTP_METHOD_HEAD) == 0 && strcmp(route->method, MHD_HTTP_METHOD_GET) == 0);
 }
 
-/* Before the body is read. */
+/* Checks before the body is read. */
 static struct smalti_serve_refusal check_head(const struct smalti_server *server,
 					      struct MHD_Connection *connection, const struct route *route,
 					      const char *method, const char *version)
@@ -361,7 +361,7 @@ static enum MHD_Result refuse_head(struct smalti_server *server, struct MHD_Conn
 	return refuse(server, connection, refusal->status, "%s", refusal->reason);
 }
 
-/* The head is there. */
+/* Begins when the head is there. */
 static enum MHD_Result begin_exchange(struct smalti_server *server, struct MHD_Connection *connection,
 				      struct exchange *exchange, const char *method, const char *version)
 {
@@ -370,12 +370,12 @@ static enum MHD_Result begin_exchange(struct smalti_server *server, struct MHD_C
 		return MHD_NO;
 	peer->old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
 	exchange->refusal = check_head(server, connection, exchange->route, method, version);
-	/* An answer before the body closes the connection, so that nobody takes the body for a request. */
+	/* An answer before the body closes the connection, so that the body is not taken for a request. */
 	return exchange->refusal.status == MHD_HTTP_BAD_REQUEST ? refuse_head(server, connection, exchange)
 								: MHD_YES;
 }
 
-/* The body, too. It is called again while there is no answer. */
+/* Answers when the body is there; called again while there is no answer. */
 static enum MHD_Result answer_exchange(struct smalti_server *server, struct MHD_Connection *connection,
 				       struct exchange *exchange)
 {
@@ -461,7 +461,7 @@ uint16_t smalti_serve_port(const struct smalti_server *server)
 	return info ? info->port : 0;
 }
 
-/* Answers that are ready are sent first, for a few seconds at most. */
+/* Sends answers that are ready first, for a few seconds at most. */
 void smalti_serve_close_http(struct smalti_server *server)
 {
 	enum { TENTHS = 50, TENTH = 100000 };

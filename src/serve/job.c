@@ -76,7 +76,7 @@ struct smalti_serve_job *smalti_serve_job_new(struct smalti_server *server,
 	return job;
 }
 
-/* There is something to write. The server's mutex is held. */
+/* Wakes the connection to write. The server's mutex is held. */
 static void wake(struct smalti_serve_job *job)
 {
 	if (!job->connection || !job->suspended)
@@ -108,7 +108,7 @@ void smalti_serve_job_comment(struct smalti_serve_job *job)
 	add_event(job, smalti_format(NULL, ":\n\n"));
 }
 
-/* Takes out of the queue what waits there. */
+/* Takes the job's waiting images out of the queue. */
 static void withdraw(struct smalti_serve_job *job)
 {
 	struct smalti_server *server = job->server;
@@ -118,7 +118,7 @@ static void withdraw(struct smalti_serve_job *job)
 	job->references--; /* the caller has one, too */
 }
 
-/* Once, with the mutex held. */
+/* Ends a job, once, with the mutex held. */
 static void end(struct smalti_serve_job *job, const struct smalti_error *error)
 {
 	struct smalti_server *server = job->server;
@@ -181,7 +181,7 @@ static void on_progress(void *user, const struct smalti_batch_progress *progress
 	const struct smalti_serve_image *image = user;
 	struct smalti_serve_job *job = image->job;
 	HOLD_MUTEX(&job->server->mutex);
-	if (job->request.stream && !job->events) /* else who reads is behind */
+	if (job->request.stream && !job->events) /* else the client is behind */
 		add_event(job, smalti_serve_progress_event(image, progress));
 }
 
@@ -226,7 +226,7 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 	smalti_serve_job_release(job);
 }
 
-/* Waits a tenth of a second for an image whose turn it is. It has a reference to its job. */
+/* Waits a tenth of a second for an image whose turn it is, which has a reference to its job. */
 static struct smalti_serve_image *take_image(struct smalti_server *server)
 {
 	enum { TENTH = 100000000 };
@@ -279,7 +279,7 @@ void *smalti_serve_submit(void *user)
 	struct smalti_server *server = user;
 	while (!is_over(server)) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		smalti_batch_await_room(server->batch); /* whose turn it is then */
+		smalti_batch_await_room(server->batch); /* the turn is decided when there is room */
 		struct smalti_serve_image *image = take_image(server);
 		if (image && submit_image(image, &error) < 0)
 			on_done(image, -1, &error);

@@ -11,7 +11,7 @@ static bool is_local(const struct smalti_serve_address *address)
 	return IN6_IS_ADDR_LOOPBACK(&address->six.sin6_addr);
 }
 
-/* The host without its brackets. */
+/* Reads a host, IPv6 in brackets. */
 static int read_host(struct smalti_serve_address *address, const char *host, in_port_t port)
 {
 	const size_t length = strlen(host);

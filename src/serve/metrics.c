@@ -158,7 +158,7 @@ static cJSON *list_workers(const struct smalti_session *session)
 	return workers;
 }
 
-/* By hand, since it is asked for often: the names of operations need no escapes. */
+/* Writes tasks by hand, since they are asked for often: the names of operations need no escapes. */
 static void write_tasks(FILE *out, const struct smalti_recent_task *tasks, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++)

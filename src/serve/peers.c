@@ -19,8 +19,8 @@ static bool waits_for_images(const struct smalti_serve_peer *peer)
 	return peer->job && !peer->job->ended;
 }
 
-/* Whether there may be one more of a client, or with NULL of all: the one whose deadline is next goes for it,
- * unless it waits for images. */
+/* Tells whether there may be one more of a client, or with NULL of all. If not, closes the one whose deadline
+ * is next, unless it waits for images. */
 static bool make_room(struct smalti_server *server, const char *client, int most)
 {
 	struct smalti_serve_peer *oldest = NULL;
@@ -106,8 +106,8 @@ void smalti_serve_peer_completed(struct smalti_serve_peer *peer)
 	smalti_serve_job_release(job);
 }
 
-/* Has the client's system answer, if there is nobody any more: who closes only its sending half waits on.
- * False: nothing can be sent that a client passes over. */
+/* Makes the client's system answer if the client is gone, for one that closes only its sending half waits on.
+ * Returns false if nothing can be sent that a client ignores. */
 static bool probe(struct smalti_serve_peer *peer)
 {
 	static const char passed_over[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -120,7 +120,7 @@ static bool probe(struct smalti_serve_peer *peer)
 	       send(peer->socket, passed_over, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length;
 }
 
-/* The HTTP library does not look at a connection that sleeps. */
+/* Looks itself: the HTTP library ignores a connection that sleeps. */
 static bool is_gone(struct smalti_serve_peer *peer)
 {
 	struct pollfd look = {.fd = peer->socket, .events = POLLRDHUP};
@@ -134,7 +134,7 @@ static bool is_gone(struct smalti_serve_peer *peer)
 	return !probe(peer);
 }
 
-/* Whether the server goes on. */
+/* Closes late connections; returns whether the server goes on. */
 static bool look_at_all(struct smalti_server *server)
 {
 	HOLD_MUTEX(&server->mutex);

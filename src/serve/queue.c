@@ -10,7 +10,7 @@ struct smalti_serve_client {
 	int64_t images;        /* of those that wait */
 	int64_t in_work;       /* images */
 	int64_t turn;          /* of its last image */
-	double allowed, since; /* requests that it may make at that moment */
+	double allowed, since; /* requests that it may make at time `since` */
 };
 
 void smalti_serve_queue_open(struct smalti_serve_queue *queue, const struct smalti_serve_limits *limits)
@@ -28,7 +28,7 @@ void smalti_serve_queue_close(struct smalti_serve_queue *queue)
 	pthread_cond_destroy(&queue->any);
 }
 
-/* What it may ask for grows with the time. */
+/* Lets what a client may ask for grow with the time. */
 static void allow(const struct smalti_serve_queue *queue, struct smalti_serve_client *client, double now)
 {
 	const double most = (double)queue->limits.rate;
@@ -37,7 +37,7 @@ static void allow(const struct smalti_serve_queue *queue, struct smalti_serve_cl
 	client->since = now;
 }
 
-/* Those of whom nothing is to be remembered. */
+/* Forgets the clients of which nothing need be remembered. */
 static void forget_idle(struct smalti_serve_queue *queue, double now)
 {
 	struct smalti_serve_client **at = &queue->clients;
@@ -54,8 +54,8 @@ static void forget_idle(struct smalti_serve_queue *queue, double now)
 	}
 }
 
-/* The one that has used least of what it may ask for: the least is lost with it. Nobody is for whom something
- * is to be done. */
+/* Forgets the client that has used least of its rate, so that the least is lost. A client with images that
+ * wait or are being made stays. */
 static void forget_one(struct smalti_serve_queue *queue)
 {
 	struct smalti_serve_client **least = NULL;
@@ -70,7 +70,7 @@ static void forget_one(struct smalti_serve_queue *queue)
 	queue->client_count--;
 }
 
-/* Behind all others, if it is new. */
+/* Puts a new client behind all others. */
 static struct smalti_serve_client *find_client(struct smalti_serve_queue *queue, const char *name, double now)
 {
 	struct smalti_serve_client **at = &queue->clients;
@@ -105,7 +105,7 @@ static enum smalti_serve_admission admit(const struct smalti_serve_queue *queue,
 	return queue->waiting + images > limits->waiting ? SMALTI_SERVE_FULL : SMALTI_SERVE_ADMITTED;
 }
 
-/* Behind the client's others. */
+/* Puts a request behind the client's others. */
 static void append(struct smalti_serve_client *client, struct smalti_serve_waiting *waiting)
 {
 	struct smalti_serve_waiting **last = &client->first;
@@ -139,7 +139,7 @@ static bool may_go(const struct smalti_serve_queue *queue, const struct smalti_s
 	return client->first && (!queue->limits.in_work || client->in_work < queue->limits.in_work);
 }
 
-/* The first client that may go goes behind all others. */
+/* Puts the first client that may go behind all others. */
 static struct smalti_serve_client *next_client(struct smalti_serve_queue *queue)
 {
 	struct smalti_serve_client **at = &queue->clients;

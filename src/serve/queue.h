@@ -3,13 +3,14 @@
 
 #include "base/base.h"
 
-/* Requests that wait, of clients that take turns image by image, as a client's own requests do: a client that
- * asks for much waits for itself. An image's turn is one behind the client's last, so that among those in
- * work, too, the first of a client goes before the tenth of another. The caller's mutex guards all of it. */
+/* Requests that wait. Clients take turns image by image, as a client's own requests do: a client that asks
+ * for much waits for itself. An image's turn is one behind the client's last, so that the first image of a
+ * client goes before the tenth of another among those that are being made, too. The caller's mutex guards all
+ * of it. */
 
 struct smalti_serve_client;
 
-/* One that waits; the first member of what the caller waits with. */
+/* A request that waits; the first member of the caller's job. */
 struct smalti_serve_waiting {
 	struct smalti_serve_waiting *next;
 	struct smalti_serve_client *client;
@@ -29,33 +30,33 @@ struct smalti_serve_limits {
 enum smalti_serve_admission {
 	SMALTI_SERVE_ADMITTED,
 	SMALTI_SERVE_TOO_FAST,  /* more than its rate */
-	SMALTI_SERVE_TOO_MANY,  /* the client's own are waiting */
-	SMALTI_SERVE_FULL,      /* those of all are */
-	SMALTI_SERVE_NO_MEMORY, /* to know one more client by */
+	SMALTI_SERVE_TOO_MANY,  /* too many of the client's images wait */
+	SMALTI_SERVE_FULL,      /* too many images of all wait */
+	SMALTI_SERVE_NO_MEMORY, /* for one more client */
 };
 
 struct smalti_serve_queue {
 	struct smalti_serve_limits limits;
 	pthread_cond_t any;                  /* told when there may be something to take */
-	struct smalti_serve_client *clients; /* whose turn is next stands first */
+	struct smalti_serve_client *clients; /* the one whose turn is next stands first */
 	int64_t waiting, client_count;
 	int64_t turn; /* the latest of an image that is done */
 };
 
 void smalti_serve_queue_open(struct smalti_serve_queue *queue, const struct smalti_serve_limits *limits);
-/* When nobody waits. */
+/* Frees it when nobody waits. */
 void smalti_serve_queue_close(struct smalti_serve_queue *queue);
 
-/* `now`: seconds of any clock that does not go back. */
+/* Takes `now` in seconds of a clock that does not go back. */
 enum smalti_serve_admission smalti_serve_queue_put(struct smalti_serve_queue *queue, const char *client,
 						   double now, struct smalti_serve_waiting *waiting);
-/* The request whose turn it is, for one image; NULL: there is none, or its client has enough in work. It has
- * left when no image is left. */
+/* Takes an image of the request whose turn it is; NULL: there is none, or its client has enough images in the
+ * batch. A request leaves with its last image. */
 struct smalti_serve_waiting *smalti_serve_queue_take(struct smalti_serve_queue *queue);
-/* An image of that turn, which was taken, is done. */
+/* Notes that an image that was taken, of that turn, is done. */
 void smalti_serve_queue_done(struct smalti_serve_queue *queue, const struct smalti_serve_waiting *waiting,
 			     int64_t turn);
-/* Whether it waited: it does not any more. */
+/* Removes a request that waits; returns whether it waited. */
 bool smalti_serve_queue_leave(struct smalti_serve_queue *queue, struct smalti_serve_waiting *waiting);
-/* One of which nothing was taken; NULL: there is none. */
+/* Returns a request of which nothing was taken; NULL: there is none. */
 struct smalti_serve_waiting *smalti_serve_queue_untouched(const struct smalti_serve_queue *queue);

@@ -3,7 +3,7 @@
 #include "base/parse.h"
 #include "serve/serve.h"
 
-/* What OpenAI's requests call otherwise, and what a prompt's line does not have. */
+/* The fields that OpenAI names otherwise, and those that a prompt's line does not have. */
 struct more {
 	int64_t n, partial, compression;
 	char *size, *model, *user, *style;

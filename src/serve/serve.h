@@ -9,8 +9,8 @@
 #include <netinet/in.h>
 #include <stdatomic.h>
 
-/* Images over HTTP, which is what `smalti serve` is. The HTTP library's thread reads requests and writes
- * answers, one thread submits what waits to the batch, and the main thread waits for the batch. */
+/* Images over HTTP, for `smalti serve`. The HTTP library's thread reads requests and writes answers, one
+ * thread submits what waits to the batch, and the main thread waits for the batch. */
 
 struct smalti_serve_options {
 	const char *listen, *token_file;
@@ -22,8 +22,8 @@ struct smalti_serve_options {
 	bool quiet;
 };
 
-/* What requests call the model in a directory: its last name; in a snapshot of Hugging Face's cache, whose
- * name is a hash, that of the model ("org/name"). */
+/* Returns the model's name in requests, for free(): the directory's last name, or, in a snapshot of Hugging
+ * Face's cache, whose name is a hash, the model's ("org/name"). */
 char *smalti_serve_model_name(const char *path, struct smalti_error *error);
 
 /* request.c: a body of POST /v1/images/generations. */
@@ -32,7 +32,7 @@ struct smalti_serve_request {
 	struct smalti_request request;
 	bool stream;
 };
-/* -1 with what is wrong with it; `model` is what this server's is called. Free it either way. */
+/* Returns -1 with what is wrong with it; `model` names this server's. Free it either way. */
 int smalti_serve_request_read(struct smalti_serve_request *request, const char *body, size_t length,
 			      const struct smalti_serve_options *options, const char *model,
 			      struct smalti_error *error);
@@ -49,13 +49,12 @@ struct smalti_serve_address {
 };
 int smalti_serve_address_read(struct smalti_serve_address *address, const char *text,
 			      struct smalti_error *error);
-/* Whether a name, with a port behind it or none, can be of this machine alone: "localhost", 127.x.x.x or
- * [::1], whatever a name server says. */
+/* Tells whether a name, with a port behind it or none, can be of this machine alone: "localhost", 127.x.x.x
+ * or [::1], whatever a name server says. */
 bool smalti_serve_is_local(const char *authority);
-/* Says the same of the name in an Origin: "http://localhost:8000". */
+/* Tells this of the name in an Origin: "http://localhost:8000". */
 bool smalti_serve_is_local_origin(const char *origin);
-/* What a peer is known by: "127.0.0.1", or an IPv6 network of 64 bits, where one has as many addresses as he
- * likes. */
+/* Names a peer: "127.0.0.1", or an IPv6 network of 64 bits, where one has as many addresses as he likes. */
 void smalti_serve_address_name(const struct sockaddr *address, char name[INET6_ADDRSTRLEN]);
 
 /* metrics.c: what is counted, for Prometheus. */
@@ -78,7 +77,7 @@ struct smalti_serve_refusal {
 	unsigned status; /* 0: nothing */
 	const char *reason;
 };
-/* `open`: what is asked for is given without a token, too. A status of 400 closes the connection. */
+/* Checks a request's head. `open`: it needs no token. A status of 400 closes the connection. */
 struct smalti_serve_refusal smalti_serve_check_head(const struct smalti_server *server,
 						    struct MHD_Connection *connection, const char *version,
 						    bool open);
@@ -119,12 +118,12 @@ int smalti_server_start(struct smalti_server *server, struct smalti_error *error
 void smalti_server_work(struct smalti_server *server);
 /* Tells a server to stop; a signal's handler may call it. */
 void smalti_server_stop(void *server);
-/* Closes the session, too. */
+/* Closes the server and its session. */
 int smalti_server_close(struct smalti_server *server, struct smalti_error *error);
 
-/* The text of GET /metrics; NULL without memory. The server's mutex is held. */
+/* Returns the text of GET /metrics; NULL without memory. The server's mutex is held. */
 char *smalti_serve_metrics_text(struct smalti_server *server);
-/* The JSON of GET /v1/activity: what workers did from task number `from` on. */
+/* Returns the JSON of GET /v1/activity: what workers did from task number `from` on. */
 char *smalti_serve_activity(const struct smalti_server *server, int64_t from);
 
 /* job.c: a request under way. It is freed when neither its connection nor the batch has it any more. */
@@ -150,7 +149,7 @@ struct smalti_serve_job {
 	bool gone;                         /* the client */
 	bool as_png;                       /* the answer is the first image itself */
 	struct MHD_Connection *connection; /* NULL: nobody waits for it any more */
-	struct smalti_serve_peer *peer;    /* the same */
+	struct smalti_serve_peer *peer;    /* its peer; NULL likewise */
 	bool suspended;                    /* the connection, until there is something to write */
 	int references;                    /* of the connection, the queue, and each image that was taken */
 	char *events;                      /* of a stream, not sent yet; NULL: none */
@@ -160,23 +159,23 @@ struct smalti_serve_job {
 struct smalti_serve_job *smalti_serve_job_new(struct smalti_server *server,
 					      struct smalti_serve_request *request,
 					      struct smalti_error *error);
-/* With the server's mutex held. @{ */
+/* The server's mutex is held. @{ */
 void smalti_serve_job_release(struct smalti_serve_job *job);
-/* Its client is gone. */
+/* Drops a job whose client is gone. */
 void smalti_serve_job_drop(struct smalti_serve_job *job);
-/* A stream's line that means nothing. */
+/* Adds a comment to a stream, which its reader ignores. */
 void smalti_serve_job_comment(struct smalti_serve_job *job);
-/* From here on the server is closing: ends those that wait and have not begun. */
+/* Begins to close the server: ends jobs that wait and have not begun. */
 void smalti_serve_jobs_refuse(struct smalti_server *server);
 /* @} */
-/* Returns whether nobody waits for an image any more. */
+/* Tells whether nobody waits for an image any more. */
 bool smalti_serve_is_unwanted(void *image);
 /* Submits what waits until the server stops and nothing is left; a thread of its own. */
 void *smalti_serve_submit(void *server);
 
-/* peers.c: the connections. A request that does not come to its end is closed some seconds after its
- * beginning, and so is an answer that is not taken; who has gone is noticed; there is always room for one
- * more. */
+/* peers.c: the connections. A request that does not end is closed some seconds after its beginning, and so is
+ * an answer that is not taken. Clients that are gone are noticed. There is always room for one more
+ * connection. */
 enum {
 	SMALTI_SERVE_CONNECTIONS = 860, /* below the usual 1024 descriptors */
 	SMALTI_SERVE_SECONDS = 15,      /* for a request, and for an answer without images */
@@ -195,17 +194,17 @@ struct smalti_serve_peer {
 /* Notes that a connection begins or ends (MHD_OPTION_NOTIFY_CONNECTION). */
 void smalti_serve_peer_notify(void *server, struct MHD_Connection *connection, void **context,
 			      enum MHD_ConnectionNotificationCode code);
-/* NULL without memory: it is being closed. */
+/* Returns NULL without memory: it is being closed. */
 struct smalti_serve_peer *smalti_serve_peer_of(struct MHD_Connection *connection);
-/* With the server's mutex held: what comes next is to be over in so many seconds; its answer has been sent.
+/* Set the deadline of what comes next, and note that the answer has been sent. The server's mutex is held.
  * @{ */
 void smalti_serve_peer_expect(struct smalti_serve_peer *peer, int seconds);
 void smalti_serve_peer_completed(struct smalti_serve_peer *peer);
 /* @} */
-/* Until the server is over; a thread of its own. */
+/* Watches the connections until the server is over; a thread of its own. */
 void *smalti_serve_watch(void *server);
 
-/* answer.c: bodies; NULL without memory. Free with free(). */
+/* answer.c: these return bodies, for free(); NULL without memory. */
 char *smalti_serve_error_text(unsigned status, const char *message);
 char *smalti_serve_images_text(const struct smalti_serve_job *job);
 char *smalti_serve_image_event(const struct smalti_serve_image *image);
@@ -213,10 +212,10 @@ char *smalti_serve_progress_event(const struct smalti_serve_image *image,
 				  const struct smalti_batch_progress *progress);
 char *smalti_serve_error_event(const struct smalti_error *error);
 char *smalti_serve_models_text(const struct smalti_server *server);
-/* The status that a failure is answered with. */
+/* Returns the status that a failure is answered with. */
 unsigned smalti_serve_status(enum smalti_code code);
 
-/* Before tasks are inserted. The mutex is held. */
+/* Wakes the workers before tasks are inserted. The mutex is held. */
 void smalti_serve_wake_workers(struct smalti_server *server);
 
 /* http.c */

@@ -8,7 +8,7 @@
 
 #include <signal.h>
 
-/* The first line, which has to be there. */
+/* Returns the first line, which has to be there. */
 static char *read_token(const char *path, struct smalti_error *error)
 {
 	enum { LONGEST = 4096, LEAST = 8 };
@@ -43,7 +43,7 @@ int smalti_server_prepare(struct smalti_server *server, struct smalti_error *err
 			   options->listen);
 }
 
-/* The last name in `path` up to `end`. */
+/* Returns where the last name in `path` up to `end` begins. */
 static const char *last_name(const char *path, const char *end)
 {
 	while (end > path && end[-1] != '/')
@@ -87,7 +87,7 @@ static int open_model(struct smalti_server *server, struct smalti_error *error)
 	server->batch = server->model ? smalti_batch_open(server->model, error) : NULL;
 	if (!server->batch)
 		return -1;
-	/* A place is left for who comes next, however long the images of one client take. */
+	/* A place is left for the next client, however long the images of one take. */
 	server->queue.limits.in_work = server->batch->queue.max_jobs - 1;
 	smalti_model_info(server->model, &info);
 	server->origin =
@@ -106,7 +106,7 @@ static void end_http(struct smalti_server *server)
 	pthread_join(server->watcher, NULL);
 }
 
-/* Threads that never receive a signal: the main thread does. */
+/* Starts threads that never receive a signal: the main thread does. */
 static int start_threads(struct smalti_server *server, struct smalti_error *error)
 {
 	sigset_t all, before;
@@ -144,8 +144,8 @@ void smalti_serve_wake_workers(struct smalti_server *server)
 	server->asleep = false;
 }
 
-/* Workers that look for tasks take the processors from others, so they sleep once there are none for a
- * second. Whether images are in work. */
+/* Tells whether images are being made. Workers that look for tasks take the processors from others, so they
+ * sleep once there are none for a second. */
 static bool is_active(struct smalti_server *server, double since)
 {
 	HOLD_MUTEX(&server->mutex);

@@ -21,7 +21,7 @@ static int grow(struct smalti_array_writer *a, int64_t bytes, struct smalti_erro
 	return 0;
 }
 
-/* Values that fill no chunk are in one piece, and so is all else. */
+/* Keeps values that fill no chunk in one piece, as all else. */
 static hid_t creation_properties(const struct smalti_shard_writer *writer, int array, int64_t chunk)
 {
 	const struct smalti_h5_extents extents = smalti_shard_extents(&writer->schema, array, chunk);
@@ -39,7 +39,7 @@ static hid_t creation_properties(const struct smalti_shard_writer *writer, int a
 	return H5I_INVALID_HID;
 }
 
-/* The dataset, of `count` entries; with `more` it can grow. */
+/* Creates the dataset, of `count` entries; with `more` it can grow. */
 static int create_dataset(struct smalti_shard_writer *writer, int array, int64_t count, int64_t chunk,
 			  bool more, struct smalti_error *error)
 {
@@ -51,7 +51,7 @@ static int create_dataset(struct smalti_shard_writer *writer, int array, int64_t
 	return a->dataset >= 0 ? 0 : smalti_h5_file_fail(&writer->file, "an array cannot be made", error);
 }
 
-/* The entries that wait, as one chunk of so many: what it has room for beyond them is zero. */
+/* Writes the entries that wait as one chunk of `chunk` entries, with zeros behind them. */
 static int write_compressed(struct smalti_shard_writer *writer, int array, int64_t chunk,
 			    struct smalti_error *error)
 {
@@ -72,7 +72,7 @@ static int write_compressed(struct smalti_shard_writer *writer, int array, int64
 	return smalti_h5_file_fail(&writer->file, "an array cannot be written", error);
 }
 
-/* Entries first … first + count − 1 of the dataset. */
+/* Writes entries first … first + count − 1 of the dataset. */
 static int write_entries(struct smalti_shard_writer *writer, int array, int64_t first, int64_t count,
 			 const void *entries, struct smalti_error *error)
 {
@@ -83,7 +83,7 @@ static int write_entries(struct smalti_shard_writer *writer, int array, int64_t 
 	return smalti_h5_file_fail(&writer->file, "an array cannot be written", error);
 }
 
-/* A chunk, or the rest of them. */
+/* Writes the entries that wait: a chunk, or the rest. */
 static int flush_chunk(struct smalti_shard_writer *writer, int array, struct smalti_error *error)
 {
 	struct smalti_array_writer *a = &writer->arrays[array];
@@ -144,7 +144,7 @@ int smalti_array_append_text(struct smalti_shard_writer *writer, int array, cons
 	return 0;
 }
 
-/* Block by block, each text padded to the longest. */
+/* Writes texts block by block, each padded to the longest. */
 static int write_texts(struct smalti_shard_writer *writer, int array, struct smalti_error *error)
 {
 	struct smalti_array_writer *a = &writer->arrays[array];
@@ -165,7 +165,7 @@ static int write_texts(struct smalti_shard_writer *writer, int array, struct sma
 	return status;
 }
 
-/* An array is in one piece, or has chunks. */
+/* Finds an array in one piece, or its chunks. */
 static int locate(hid_t dataset, struct smalti_shard_place *place)
 {
 	const haddr_t whole = H5Dget_offset(dataset);

@@ -18,7 +18,7 @@ bool smalti_shard_image_bytes(const struct smalti_shard_schema *schema,
 	       smalti_multiply(bytes, image->latent_height) && smalti_multiply(bytes, image->latent_width);
 }
 
-/* Every number in 8 bytes, the least first. */
+/* Adds a number in 8 bytes, the least first. */
 static void add_number(XXH3_state_t *state, uint64_t value)
 {
 	unsigned char bytes[8];

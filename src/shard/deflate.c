@@ -3,7 +3,8 @@
 
 #include <libdeflate.h>
 
-/* Of zlib's format: a stream's head and its checksum at the end, a stored block's head and what it holds. */
+/* Bytes of zlib's format: a stream's head and its checksum at the end, a stored block's head and what it
+ * holds. */
 enum { STREAM_HEAD = 2, CHECKSUM = 4, BLOCK_HEAD = 5, BLOCK = 65535 };
 
 int smalti_room_make(struct smalti_room *room, int64_t bytes, struct smalti_error *error)
@@ -16,8 +17,8 @@ int smalti_room_make(struct smalti_room *room, int64_t bytes, struct smalti_erro
 	return room->bytes ? 0 : -1;
 }
 
-/* All first bytes of elements, then all second bytes, and so on, or back; compiled for the sizes that there
- * are. */
+/* Moves all first bytes of elements, then all second bytes, and so on, or back; compiled for the sizes that
+ * there are. */
 static inline void move(const unsigned char *from, int64_t count, int64_t size, bool back, unsigned char *to)
 {
 	if (back)
@@ -51,7 +52,7 @@ void smalti_deflater_free(struct smalti_deflater *deflater)
 	*deflater = (struct smalti_deflater){0};
 }
 
-/* Whether a piece of these bytes does not become smaller: the low bits of features are noise. */
+/* Tells whether a piece of these bytes does not become smaller: the low bits of features are noise. */
 static bool is_noise(struct smalti_deflater *deflater, const unsigned char *bytes, int64_t count)
 {
 	enum { PIECE = 1 << 13 };
@@ -60,7 +61,7 @@ static bool is_noise(struct smalti_deflater *deflater, const unsigned char *byte
 					   deflater->packed.bytes, PIECE - 1) == 0;
 }
 
-/* As stored blocks, none of them the last; behind them a stream goes on at a whole byte. */
+/* Writes stored blocks, none of them the last; behind them a stream goes on at a whole byte. */
 static unsigned char *store(const unsigned char *bytes, int64_t count, unsigned char *to)
 {
 	for (int64_t done = 0, now; done < count; done += now, to += now) {
@@ -74,7 +75,8 @@ static unsigned char *store(const unsigned char *bytes, int64_t count, unsigned 
 	return to;
 }
 
-/* The packed stream's bytes; 0: they would be more than `most`. Its first `noise` bytes are only stored. */
+/* Returns the packed stream's bytes; 0: they would be more than `most`. Its first `noise` bytes are only
+ * stored. */
 static int64_t pack(struct smalti_deflater *deflater, int64_t bytes, int64_t noise, int64_t most)
 {
 	const unsigned char *shuffled = deflater->shuffled.bytes;

@@ -3,14 +3,14 @@
 
 #include "base/base.h"
 
-/* What HDF5's shuffle and DEFLATE filters make of chunks of values, and their way back, in a third of the
- * time: by libdeflate, without HDF5. */
+/* Do to chunks of values, and back, what HDF5's shuffle and DEFLATE filters do, in a third of the time: by
+ * libdeflate, without HDF5. */
 
 /* Its DEFLATE level: the others take much longer over features and hardly save more. */
 enum { SMALTI_DEFLATE_LEVEL = 1 };
 enum { SMALTI_WITHOUT_DEFLATE = 2 }; /* the second filter's bit */
 
-/* Memory that grows with what it is asked for, and then holds nothing. Initialise with zeros. */
+/* Memory that grows with what it is asked for, and then loses what it held. Initialise with zeros. */
 struct smalti_room {
 	unsigned char *bytes;
 	int64_t capacity;
@@ -31,10 +31,10 @@ struct smalti_deflated {
 	uint32_t mask; /* HDF5's filter mask: where DEFLATE gains nothing, it was left out, and the bytes stay
 			  as many */
 };
-/* `bytes` of elements of `size` bytes; what is no whole element at their end stays there. */
+/* Compresses `bytes` of elements of `size` bytes; what is no whole element at their end stays there. */
 int smalti_deflate(struct smalti_deflater *deflater, const void *values, int64_t bytes, int64_t size,
 		   struct smalti_deflated *deflated, struct smalti_error *error);
 
-/* The values; ECORRUPT where that many bytes do not come of it. */
+/* Makes the values again; ECORRUPT where that many bytes do not result. */
 int smalti_inflate(struct smalti_deflater *deflater, const struct smalti_deflated *deflated, void *values,
 		   int64_t bytes, int64_t size, struct smalti_error *error);

@@ -41,7 +41,7 @@ static int make_index(const struct smalti_shard_writer *writer, struct smalti_sh
 	return smalti_shard_index_make(index, &head, &writer->schema, error);
 }
 
-/* All that goes through HDF5. */
+/* Writes all that goes through HDF5. */
 static int complete(struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
 		    struct smalti_shard_index *index, struct smalti_error *error)
 {

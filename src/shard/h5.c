@@ -40,7 +40,7 @@ static int fail_h5(struct smalti_error *error, const char *path, const char *wha
 	return smalti_fail(error, SMALTI_EIO, "%s: %s: HDF5 says: %s", path, what, words.text);
 }
 
-/* Rows and arrays begin at multiples of a cache line; files are read by HDF5 1.10 and later. */
+/* Lets rows and arrays begin at multiples of a cache line; HDF5 1.10 and later read the files. */
 static hid_t access_properties(struct smalti_h5_file *file)
 {
 	enum { ALIGNMENT = 64 };

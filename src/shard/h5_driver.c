@@ -60,7 +60,7 @@ static haddr_t driver_get_eof(const H5FD_t *base, H5FD_mem_t type)
 	return ((const struct opened *)base)->end_of_file;
 }
 
-/* What lies behind the end is zero. */
+/* Reads bytes; what lies behind the end is zero. */
 static herr_t driver_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t address, size_t bytes,
 			  void *buffer)
 {

@@ -25,7 +25,7 @@ hid_t smalti_h5_text_type(int64_t bytes)
 	return H5I_INVALID_HID;
 }
 
-/* An attribute of `count` elements; 0: one that is no array. */
+/* Writes an attribute of `count` elements; 0: one that is no array. */
 static int write_attribute(hid_t object, const char *name, hid_t type, int count, const void *data)
 {
 	const hsize_t extent = (hsize_t)count;

@@ -44,7 +44,7 @@ static int64_t count_of(const struct smalti_shard_head *head, int array)
 	}
 }
 
-/* What the head and the schema say of an array. */
+/* Fills in what the head and the schema say of an array. */
 static int place_array(struct smalti_shard_index *index, int array, struct smalti_error *error)
 {
 	struct smalti_shard_place *place = &index->places[array];
@@ -76,7 +76,7 @@ static int place_arrays(struct smalti_shard_index *index, int64_t *pieces, struc
 	return *pieces > LARGEST / PIECE ? damaged("an impossible number of pieces", *pieces, error) : 0;
 }
 
-/* Behind the texts, which end at `at`. */
+/* Finds the pieces, behind the texts, which end at `at`. */
 static void find_pieces(struct smalti_shard_index *index, int64_t at)
 {
 	struct smalti_shard_piece *pieces = (void *)(index->bytes + smalti_round_up(at, 8));
@@ -86,7 +86,7 @@ static void find_pieces(struct smalti_shard_index *index, int64_t at)
 	}
 }
 
-/* Text number 0, 1 and so on of a schema: its captions and its provenance. */
+/* Returns text number 0, 1 and so on of a schema: its captions and its provenance. */
 static const char **text_of(struct smalti_shard_schema *schema, int number)
 {
 	return number < schema->caption_count ? &schema->captions[number] : &schema->provenance;
@@ -123,7 +123,7 @@ int smalti_shard_index_make(struct smalti_shard_index *index, const struct smalt
 	return 0;
 }
 
-/* Of a mapped file; its pages do not stay this process's own. */
+/* Hashes a mapped file's pieces; its pages do not stay this process's own. */
 static void hash_pieces(struct smalti_shard_place *place, const char *file)
 {
 	for (int64_t i = 0; i < place->piece_count; i++) {
@@ -157,7 +157,7 @@ static int64_t add_spans(const struct smalti_shard_index *index, int array, stru
 	return place->piece_count;
 }
 
-/* XXH3 over all of the file but these spans. */
+/* Computes XXH3 over all of the file but these spans. */
 static int hash_rest(const char *file, int64_t size, struct span *spans, int64_t count, uint64_t *hash,
 		     struct smalti_error *error)
 {
@@ -233,7 +233,7 @@ static int read_schema(struct smalti_shard_index *index, struct smalti_error *er
 	return 0;
 }
 
-/* Their end goes to *at. */
+/* Reads the texts; their end goes to *at. */
 static int read_texts(struct smalti_shard_index *index, int64_t *at, struct smalti_error *error)
 {
 	*at = HEAD;
@@ -247,7 +247,7 @@ static int read_texts(struct smalti_shard_index *index, int64_t *at, struct smal
 	return smalti_shard_check_schema(&index->schema, error);
 }
 
-/* A piece lies in the file and is as large as it has to be. */
+/* Tells whether a piece lies in the file and is as large as it has to be. */
 static bool check_piece(const struct smalti_shard_piece *piece, int64_t chunk_bytes, bool compressed,
 			int64_t size)
 {
@@ -295,7 +295,7 @@ int smalti_shard_index_parse(struct smalti_shard_index *index, const void *bytes
 	return status;
 }
 
-/* The index in front of the last line; what that line should be is compared as a whole. */
+/* Finds the index in front of the last line; the caller compares that line as a whole. */
 static int find_index(const char *file, int64_t size, const char **bytes, int64_t *length,
 		      struct smalti_error *error)
 {

@@ -66,8 +66,8 @@ int64_t smalti_shard_entry_bytes(const struct smalti_shard_schema *schema, int a
 	return bytes[kind->unit] * (kind->columns ? kind->columns : schema->text_width);
 }
 
-/* A row lies in one piece or few, and values of many shards fit in memory while they are written. What is
- * compressed has to be inflated as a whole for any row in it. */
+/* Keeps a row in one piece or few, and values of many shards in memory while they are written. A compressed
+ * chunk has to be inflated as a whole for any row in it. */
 int64_t smalti_shard_chunk(const struct smalti_shard_schema *schema, int array)
 {
 	enum { CHUNK_BYTES = 4 << 20, COMPRESSED_CHUNK_BYTES = 1 << 18 };

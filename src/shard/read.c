@@ -2,8 +2,8 @@
 #include "base/file.h"
 #include "shard/index.h"
 
-/* Of the mapping, what was read stays this process's own until so much was; then the system keeps it or not.
- */
+/* After so many bytes were read, the pages of the mapping are given back; then the system keeps them or
+ * not. */
 enum { RESIDENT_BYTES = 8 << 20 };
 
 struct smalti_shard {
@@ -21,7 +21,8 @@ int smalti_shard_check(const struct smalti_shard *shard, struct smalti_error *er
 	return smalti_map_is_lost(&shard->map) ? smalti_map_check(&shard->map, error) : 0;
 }
 
-/* What checksums find may come of a file that has changed since it was opened: then the error says that. */
+/* Reads the index. If the file has changed since it was opened, the error says that instead of what checksums
+ * find. */
 static int read_index(struct smalti_shard *shard, bool unchecked, struct smalti_error *error)
 {
 	if (smalti_shard_index_read(&shard->index, shard->map.data, shard->map.size, unchecked, error) == 0)
@@ -93,7 +94,7 @@ const struct smalti_shard_index *smalti_shard_index(const struct smalti_shard *s
 	return &shard->index;
 }
 
-/* Entry i of an array that is in one piece. */
+/* Returns entry i of an array that is in one piece. */
 static const char *entry(const struct smalti_shard *shard, int array, int64_t i)
 {
 	const struct smalti_shard_place *place = &shard->index.places[array];
@@ -134,7 +135,7 @@ static void give_back_pages(struct smalti_shard *shard, int64_t bytes)
 	shard->read_bytes = 0;
 }
 
-/* Entries start … start + count − 1; a NULL without an error: none. */
+/* Returns entries start … start + count − 1; NULL without an error: none. */
 static const void *entries(struct smalti_shard *shard, int array, uint64_t start, int64_t count,
 			   struct smalti_error *error)
 {

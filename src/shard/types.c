@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard/types.h"
 
-/* The schema's f16, as IEEE 754 has it; HDF5 1.10 has no name for it. */
+/* Makes the schema's f16, as IEEE 754 has it; HDF5 1.10 has no name for it. */
 static hid_t half_type(void)
 {
 	hid_t type = H5Tcopy(H5T_IEEE_F32LE);

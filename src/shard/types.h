@@ -6,13 +6,12 @@
 
 /* The arrays and attributes of shards as HDF5 has them. */
 
-/* Those of `count` entries. */
+/* Returns the extents of `count` entries. */
 struct smalti_h5_extents smalti_shard_extents(const struct smalti_shard_schema *schema, int array,
 					      int64_t count);
-/* The array's dataset, without a cache of chunks; negative where it cannot be made. With `more` it can grow.
- */
+/* Makes the array's dataset, without a cache of chunks; negative where it cannot be made. With `more` it can
+ * grow. */
 hid_t smalti_shard_make_dataset(hid_t file, const struct smalti_shard_schema *schema, int array,
 				int64_t text_bytes, int64_t count, bool more, hid_t creation);
-/* What shards have in common, as attributes of the root and of the captions' groups, which have to be there.
- */
+/* Writes the schema as attributes of the root and of the captions' groups, which have to be there. */
 int smalti_shard_write_schema(hid_t root, const struct smalti_shard_schema *schema, const char *format);

@@ -11,7 +11,7 @@ static int inflate_piece(struct smalti_shard_values *values, const struct smalti
 	return smalti_inflate(&values->inflater, &deflated, values->chunk, bytes, size, error);
 }
 
-/* values->chunk becomes this piece of the array. */
+/* Loads this piece of the array into values->chunk. */
 static int load_piece(struct smalti_shard_values *values, const struct smalti_shard_index *index, int array,
 		      const char *file, int64_t piece, struct smalti_error *error)
 {
@@ -29,7 +29,7 @@ static int load_piece(struct smalti_shard_values *values, const struct smalti_sh
 	return 0;
 }
 
-/* Where the bytes of a piece are in memory. */
+/* Returns where a piece's bytes are in memory. */
 static const char *piece_bytes(struct smalti_shard_values *values, const struct smalti_shard_index *index,
 			       int array, const char *file, int64_t piece, struct smalti_error *error)
 {

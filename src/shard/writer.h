@@ -5,7 +5,7 @@
 #include "shard/h5.h"
 #include "shard/index.h"
 
-/* What the files that write a shard share. */
+/* Shared by the files that write a shard. */
 
 /* An array on its way: entries in memory, of values at most a chunk of them, those before it in the file. */
 struct smalti_array_writer {
@@ -31,11 +31,11 @@ struct smalti_shard_writer {
 
 int smalti_array_append(struct smalti_shard_writer *writer, int array, const void *entries, int64_t count,
 			struct smalti_error *error);
-/* Entries so far. */
+/* Counts the entries so far. */
 int64_t smalti_array_count(const struct smalti_shard_writer *writer, int array);
 int smalti_array_append_text(struct smalti_shard_writer *writer, int array, const char *text,
 			     struct smalti_error *error);
-/* What is still in memory; the dataset is there afterwards, even if it is empty, and its pieces are those of
- * the place, by HDF5's own account. */
+/* Writes what is still in memory. The dataset is there afterwards, even if it is empty, and its pieces are
+ * those of the place, by HDF5's own account. */
 int smalti_array_finish(struct smalti_shard_writer *writer, int array, struct smalti_shard_place *place,
 			struct smalti_error *error);

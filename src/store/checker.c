@@ -21,7 +21,7 @@ void smalti_checker_say(struct smalti_checker *checker, const char *kind, const 
 	va_start(args, format);
 	vsnprintf(text + length, sizeof(text) - (size_t)length, format, args);
 	va_end(args);
-	struct smalti_error line = SMALTI_NO_ERROR; /* whatever the names of files are */
+	struct smalti_error line = SMALTI_NO_ERROR; /* makes it one line, whatever files are called */
 	smalti_fail(&line, SMALTI_ECORRUPT, "%s", text);
 	tell(checker, &(struct smalti_problem){kind, file, -1, NULL, line.message});
 }
@@ -36,7 +36,7 @@ void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, 
 	tell(checker, &(struct smalti_problem){kind, file, row, key, text});
 }
 
-/* What there is enough of to make it again. */
+/* Makes extract.json again if the manifest has the identity. */
 static int repair_extract(struct smalti_checker *checker, struct smalti_error *error)
 {
 	if (!checker->extract_broken)
@@ -48,7 +48,7 @@ static int repair_extract(struct smalti_checker *checker, struct smalti_error *e
 	return 0;
 }
 
-/* Its items are made again by the next smalti extract. */
+/* Renames a shard; the next smalti extract makes its items again. */
 static int set_aside(struct smalti_checker *checker, const struct smalti_shard_entry *entry,
 		     struct smalti_error *error)
 {

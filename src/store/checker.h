@@ -4,7 +4,7 @@
 #include "smalti/verify.h"
 #include "store/directory.h"
 
-/* What is known of a directory while it is looked through. */
+/* The findings of a check of a directory. */
 struct smalti_checker {
 	const char *directory;
 	const struct smalti_verify_options *options;
@@ -12,20 +12,20 @@ struct smalti_checker {
 	struct smalti_shards shards;
 	bool extract_broken;
 	cJSON *manifest; /* NULL: there is none that can be read */
-	int64_t items;   /* that there should be; -1: nobody knows */
+	int64_t items;   /* that there should be; -1: not known */
 	int64_t lost;    /* items of shards that the manifest has, but the directory has not */
 };
 
 /* Tells of a problem; the text is "FILE: " and what is said here. */
 void smalti_checker_say(struct smalti_checker *checker, const char *kind, const char *file,
 			const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The text of a failure, which names DIRECTORY/FILE. */
+/* Tells of a failure, which names DIRECTORY/FILE. */
 void smalti_checker_say_error(struct smalti_checker *checker, const char *kind, const char *file, int64_t row,
 			      const char *key, const struct smalti_error *cause);
 
-/* The shards, row by row, and what they say of themselves. */
+/* Checks the shards, row by row, and what they say of themselves. */
 int smalti_checker_shards(struct smalti_checker *checker, struct smalti_error *error);
-/* With the lock held: puts right what was found. */
+/* Repairs what was found. The lock is held. */
 int smalti_checker_repair(struct smalti_checker *checker, int64_t now, struct smalti_error *error);
 int smalti_checker_clean(struct smalti_checker *checker, int64_t now, const struct smalti_strays *strays,
 			 struct smalti_error *error);

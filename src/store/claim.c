@@ -2,11 +2,11 @@
 #include "store/directory.h"
 #include "store/store.h"
 
-/* What is looked through for something to do. */
+/* A search for items to work on. */
 struct search {
 	struct smalti_shards *shards;
 	const struct smalti_range *within;
-	struct smalti_claim *claims; /* to keep off */
+	struct smalti_claim *claims; /* not to be taken */
 	int64_t count;
 	const struct smalti_claim *others; /* the first that is in the way and not ours */
 };
@@ -21,7 +21,8 @@ static int check(const struct smalti_range *within, int64_t items, struct smalti
 	return 0;
 }
 
-/* The claim that covers an item, another's rather than our own, or NULL; *next: where the next one begins. */
+/* Returns the claim that covers an item, another's rather than our own, or NULL; *next becomes where the next
+ * one begins. */
 static const struct smalti_claim *claim_at(struct search *search, int64_t item, int64_t *next)
 {
 	const struct smalti_claim *found = NULL;
@@ -37,7 +38,7 @@ static const struct smalti_claim *claim_at(struct search *search, int64_t item, 
 	return found;
 }
 
-/* The first items that are neither committed nor claimed, up to a multiple of `items`. */
+/* Finds the first items that are neither committed nor claimed, up to a multiple of `items`. */
 static bool find_free(struct search *search, int64_t items, struct smalti_range *range)
 {
 	int64_t i;
@@ -64,7 +65,7 @@ static bool find_free(struct search *search, int64_t items, struct smalti_range 
 	return false;
 }
 
-/* The first shard to make anew. */
+/* Finds the first shard to make anew. */
 static bool find_failed(struct search *search, struct smalti_range *range, int *replaces)
 {
 	int64_t i;
@@ -83,7 +84,7 @@ static bool find_failed(struct search *search, struct smalti_range *range, int *
 	return false;
 }
 
-/* What is left, if anything, is at others' hands. */
+/* Returns whether others have claimed what is left, and who. */
 static enum smalti_claim_status say_whose(const struct search *search, char holder[256])
 {
 	if (!search->others)
@@ -99,15 +100,15 @@ static void forget_claims(struct search *search)
 	search->others = NULL;
 }
 
-/* `items` 0: a shard to make anew. */
+/* Finds, with `items` 0, a shard to make anew. */
 static bool find(struct search *search, int64_t items, struct smalti_range *range, int *replaces)
 {
 	*replaces = -1;
 	return items ? find_free(search, items, range) : find_failed(search, range, replaces);
 }
 
-/* With the lock held. `items` 0: a shard to make anew, whose remake goes to *replaces. Which claims hold is
- * only looked at when nothing is left beside all of them. */
+/* Claims items, or with `items` 0 a shard to make anew, whose remake goes to *replaces. The lock is held.
+ * Which claims hold is only looked at when nothing is left beside all of them. */
 static enum smalti_claim_status claim(struct smalti_store *store, struct search *search, int64_t now,
 				      int64_t items, struct smalti_range *range, int *replaces,
 				      char holder[256], struct smalti_error *error)
@@ -150,7 +151,7 @@ enum smalti_claim_status smalti_store_claim(struct smalti_store *store, const st
 	return SMALTI_CLAIM_FAILED;
 }
 
-/* floor(part × length / parts), without the product */
+/* Returns floor(part × length / parts), without the product. */
 static int64_t cut(int64_t length, int64_t part, int64_t parts)
 {
 	const int64_t rest = length % parts;

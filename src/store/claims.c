@@ -8,7 +8,8 @@
 
 enum { CLAIM_BYTES = 4096 };
 
-/* One of ours. The file stays open, so that its time is renewed even where its name is another's by now. */
+/* One of our claims. The file stays open, so that its time is renewed even if another process has its name by
+ * now. */
 struct held {
 	struct smalti_claim claim;
 	int fd;
@@ -82,7 +83,7 @@ bool smalti_claims_find(struct smalti_claims *claims, int64_t first, int64_t end
 	return held;
 }
 
-/* What a claim's file says. What cannot be read was cut short by a loss of power: it runs out. */
+/* What a claim's file says. A file that cannot be read was cut short by a loss of power: it runs out. */
 struct record {
 	struct smalti_process process;
 	int64_t lease;
@@ -101,7 +102,7 @@ static int read_record(const cJSON *object, struct record *record, struct smalti
 		   : smalti_fail(error, SMALTI_EFORMAT, "its token is none");
 }
 
-/* Whether the claim holds; else it is to be removed. */
+/* Tells whether the claim holds; if not, it should be removed. */
 static bool judge(const struct smalti_claims *claims, const char *path, int64_t now, const cJSON *object,
 		  struct smalti_claim *claim)
 {
@@ -127,7 +128,7 @@ static bool judge(const struct smalti_claims *claims, const char *path, int64_t 
 	return age <= lease && age >= -lease; /* a clock that was set back must not make it last for ever */
 }
 
-/* 1: it holds and is another's. */
+/* Returns 1 if it holds and is another's; removes what has run out. */
 static int examine(struct smalti_claims *claims, int64_t now, struct smalti_claim *claim,
 		   struct smalti_error *error)
 {
@@ -144,7 +145,7 @@ static int examine(struct smalti_claims *claims, int64_t now, struct smalti_clai
 	SCOPED(free)
 	char *part = smalti_part_path(claims->directory, claim->first, claim->end, claim->token, error);
 	if (part)
-		unlink(part); /* what it was at work on, if it was */
+		unlink(part); /* what it worked on, if it did */
 	return part ? 0 : -1;
 }
 
@@ -157,8 +158,8 @@ static int add_to_list(struct smalti_claim **list, int64_t *count, const struct 
 	return 0;
 }
 
-/* What others have taken over while this process slept is still worked on here, until it is given back: it
- * must not be claimed a second time. */
+/* Adds our own claims. What others took over while this process slept is still worked on here until it is
+ * given back, and must not be claimed twice. */
 static int add_held(const struct smalti_claims *claims, struct smalti_claim **list, int64_t *count,
 		    struct smalti_error *error)
 {
@@ -168,7 +169,7 @@ static int add_held(const struct smalti_claims *claims, struct smalti_claim **li
 	return status;
 }
 
-/* `now` NULL: all are taken to hold. */
+/* Lists the files' claims; with `now` NULL all hold. */
 static int list_files(struct smalti_claims *claims, const int64_t *now, struct smalti_claim **list,
 		      int64_t *count, struct smalti_error *error)
 {
@@ -224,7 +225,7 @@ static int write_claim(const struct smalti_claims *claims, const char *path, con
 	return status;
 }
 
-/* From here on it is in the list. */
+/* Adds it to the list and the heartbeat. */
 static int hold(struct smalti_claims *claims, const struct held *held, struct smalti_error *error)
 {
 	HOLD_MUTEX(&claims->mutex);

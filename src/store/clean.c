@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "store/directory.h"
 
-/* What decides whether a file is anybody's. */
+/* The shards and claims that a file may belong to. */
 struct known {
 	const char *directory;
 	const struct smalti_shards *shards;
@@ -21,7 +21,7 @@ static bool is_part(const char *name)
 	return name[0] == '.' && length > 5 && strcmp(name + length - 5, ".part") == 0;
 }
 
-/* Files like these are written under the lock, which we hold: their writers are dead. */
+/* Tells whether a file's writer is dead: such files are written under the lock, which we hold. */
 static bool is_abandoned(const char *name)
 {
 	static const char *const names[] = {".extract.json.", ".failed.jsonl.", ".features.h5.",
@@ -32,7 +32,7 @@ static bool is_abandoned(const char *name)
 	return false;
 }
 
-/* The unfinished shard of a claim that holds. */
+/* Tells whether it is the unfinished shard of a claim that holds. */
 static bool is_worked_on(const struct known *known, const char *name)
 {
 	for (int64_t i = 0; i < known->count; i++) {
@@ -65,7 +65,7 @@ static bool is_stray(const struct known *known, const char *name)
 	return is_abandoned(name);
 }
 
-/* Of claims/: files that a claim was being written to. */
+/* Tells whether a claim was being written to this file of claims/. */
 static bool is_torn_claim(const struct known *known, const char *name)
 {
 	(void)known;

@@ -27,7 +27,7 @@ struct smalti_shard_writer *smalti_store_begin(struct smalti_store *store, const
 	return part ? smalti_shard_create(part, schema, range->first, range->end, error) : NULL;
 }
 
-/* Whether it is what this was made for: nothing yet, or the shard that it replaces. */
+/* Tells whether the shard's place is free, or holds the one that it replaces. */
 static bool has_place(const struct smalti_shards *shards, const struct smalti_shard_id *id)
 {
 	int64_t from;
@@ -50,7 +50,7 @@ static int put_in_place(const struct smalti_store *store, const char *part, cons
 	return status;
 }
 
-/* It is committed: what fails here is put right when the directory is opened or completed. */
+/* Follows a commit: what fails here is put right when the directory is opened or completed. */
 static void follow_up(struct smalti_store *store, const struct smalti_shard_id *id,
 		      struct smalti_shard *shard)
 {
@@ -66,7 +66,7 @@ static void follow_up(struct smalti_store *store, const struct smalti_shard_id *
 		(void)smalti_failed_append(store->directory, shard, &ignored);
 }
 
-/* With the lock held, and the claim. */
+/* The lock and the claim are held. */
 static int commit_locked(struct smalti_store *store, const struct smalti_claim *claim, const char *part,
 			 struct smalti_shard *shard, bool *lost, struct smalti_error *error)
 {
@@ -83,8 +83,8 @@ static int commit_locked(struct smalti_store *store, const struct smalti_claim *
 	return 0;
 }
 
-/* Gives the claim back, after the shard was put in place; without one, and where the claim was lost, what was
- * written is dropped. If there is no lock to be had, the claim runs out. */
+/* Puts the shard in place and gives the claim back. Without a shard, or where the claim was lost, what was
+ * written is dropped. If the lock cannot be taken, the claim runs out. */
 static int end_work(struct smalti_store *store, const struct smalti_claim *claim, struct smalti_shard *shard,
 		    bool *lost, struct smalti_error *error)
 {
@@ -116,7 +116,7 @@ void smalti_store_abandon(struct smalti_store *store, const struct smalti_range 
 		(void)end_work(store, &claim, NULL, &lost, &ignored);
 }
 
-/* A file that could not be finished is a failure, unless whoever has taken the claim over has removed it. */
+/* Fails for a file that could not be finished, unless the process that took over the claim has removed it. */
 int smalti_store_commit(struct smalti_store *store, const struct smalti_range *range,
 			struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
 			bool *lost, struct smalti_error *error)

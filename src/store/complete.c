@@ -32,7 +32,7 @@ static int add_digest(cJSON *object, int64_t bytes, uint64_t digest, struct smal
 	return smalti_fail(error, SMALTI_ENOMEM, "no memory for the manifest");
 }
 
-/* No entry for a file that is not there. */
+/* Adds a file with its checksum, unless it is not there. */
 static int add_file(cJSON *files, const char *directory, const char *name, struct smalti_error *error)
 {
 	SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, name);
@@ -129,7 +129,7 @@ int smalti_directory_complete(const char *directory, const struct smalti_shards 
 	return write_manifest(directory, shards, error);
 }
 
-/* With the lock held. */
+/* The lock is held. */
 static int complete(struct smalti_store *store, int64_t items, int64_t now, struct smalti_error *error)
 {
 	if (smalti_store_read(store, error))

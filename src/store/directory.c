@@ -9,7 +9,7 @@
 static const char FORMAT[] = "smalti features";
 enum { LAYOUT = 2 };
 
-/* What may be there before extract.json is, since it is made before. */
+/* Tells whether a name may be there before extract.json, since it is made before. */
 static bool comes_first(const char *name)
 {
 	static const char *const names[] = {"claims", "runs", "extract.json"};
@@ -19,7 +19,7 @@ static bool comes_first(const char *name)
 	return name[0] == '.';
 }
 
-/* A name that a directory of features would not have from the beginning; '\0' first: there is none. */
+/* Finds a name that a directory of features would not have from the beginning; '\0' first: there is none. */
 static int find_foreign(const char *directory, char name[256], struct smalti_error *error)
 {
 	name[0] = '\0';

@@ -7,7 +7,7 @@
 #include "store/shards.h"
 #include "store/store.h"
 
-/* What a store is made of: for the files of it alone. */
+/* A store's members: for its own files alone. */
 
 struct smalti_store {
 	char *directory;
@@ -19,19 +19,19 @@ struct smalti_store {
 	struct smalti_shards shards;
 };
 
-/* With the lock held: reads what others have committed. */
+/* Reads what others have committed. The lock is held. */
 int smalti_store_read(struct smalti_store *store, struct smalti_error *error);
 
-/* The directories in it, which are nothing to a copy that leaves empty ones out. */
+/* Makes the directories in it, which are missing in a copy that leaves empty ones out. */
 int smalti_directory_prepare(const char *directory, struct smalti_error *error);
-/* extract.json, which makes it a directory of features. */
+/* Writes extract.json, which makes it a directory of features. */
 int smalti_directory_describe(const char *directory, const cJSON *identity, struct smalti_error *error);
-/* Whether it is a directory of features: 1; 0 if there is none but may be; -1 if something else is there. */
+/* Returns 1 for a directory of features, 0 if there is none but may be, -1 if something else is there. */
 int smalti_directory_look(const char *directory, struct smalti_error *error);
-/* What extract.json says of what is in it; free with cJSON_Delete(). */
+/* Returns what extract.json says of the features; free with cJSON_Delete(). */
 cJSON *smalti_directory_identity(const char *directory, struct smalti_error *error);
-/* Files that no process is at work on and that are no committed shards: they are reported, or, without
- * `strays`, removed. */
+/* Files that no process works on and that are no committed shards: they are reported, or, without `strays`,
+ * removed. */
 struct smalti_strays {
 	void (*report)(void *user, const char *name);
 	void *user;
@@ -40,17 +40,17 @@ int smalti_directory_clean(const char *directory, const struct smalti_shards *sh
 			   struct smalti_claims *claims, int64_t now, const struct smalti_strays *strays,
 			   struct smalti_error *error);
 
-/* Whether manifest.json is of these shards. */
+/* Tells whether manifest.json is of these shards. */
 bool smalti_manifest_fits(const char *directory, const struct smalti_shards *shards);
-/* Removes it and features.h5: they say what is no longer so. */
+/* Removes manifest.json and features.h5, which are no longer true. */
 void smalti_manifest_remove(const char *directory);
-/* failed.jsonl, features.h5 and manifest.json, of these shards. */
+/* Makes failed.jsonl, features.h5 and manifest.json of these shards. */
 int smalti_directory_complete(const char *directory, const struct smalti_shards *shards,
 			      struct smalti_error *error);
 
-/* DIRECTORY/features.h5: all committed shards as one, for programs that read HDF5. Its arrays are virtual, so
- * that values stay where they are; only where rows begin is written anew. The file appears complete or not at
- * all. Under the directory's lock. */
+/* Makes DIRECTORY/features.h5: all committed shards as one, for programs that read HDF5. Its arrays are
+ * virtual, so that values stay where they are; only where rows begin is written anew. The file appears
+ * complete or not at all. The directory's lock is held. */
 int smalti_join(const char *directory, const struct smalti_shards *shards, struct smalti_error *error);
 
 /* DIRECTORY/failed.jsonl: a line {"index", "key", "stage", "reason"} per reason of each item that lacks
@@ -59,9 +59,9 @@ int smalti_join(const char *directory, const struct smalti_shards *shards, struc
 
 /* Adds the lines of a shard of other items. */
 int smalti_failed_append(const char *directory, struct smalti_shard *shard, struct smalti_error *error);
-/* Whether it has as many lines as the shards have reasons. */
+/* Tells whether it has as many lines as the shards have reasons. */
 bool smalti_failed_fits(const char *directory, const struct smalti_shards *shards);
-/* What it should hold, from the shards, in the order of their items; for free(). */
+/* Returns what it should hold, from the shards, in the order of their items; for free(). */
 char *smalti_failed_print(const char *directory, const struct smalti_shards *shards,
 			  struct smalti_error *error);
 int smalti_failed_rebuild(const char *directory, const struct smalti_shards *shards,

@@ -30,7 +30,7 @@ static void *beat(void *user)
 	return NULL;
 }
 
-/* Signals are for the program's own threads. */
+/* Blocks signals, which are for the program's own threads. */
 static int start_thread(struct smalti_heartbeat *heartbeat)
 {
 	sigset_t all, old;

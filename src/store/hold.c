@@ -55,7 +55,7 @@ void smalti_hold_close(struct smalti_hold *hold)
 	if (!hold)
 		return;
 	if (hold->taken) {
-		unlink(hold->file); /* who waits for it looks whether it is still there */
+		unlink(hold->file); /* those that wait for it look whether it is still there */
 		smalti_lock_give(hold->lock);
 	}
 	smalti_lock_close(hold->lock);

@@ -7,7 +7,7 @@
  * as that takes, and the next one is told who does. */
 struct smalti_hold;
 
-/* Makes the directory where it is not there. `makes` is what the process does there, for a person: "exports".
+/* Makes the directory if it is not there. `makes` is what the process does there, for a person: "exports".
  * SMALTI_EINVAL: another process holds the directory. */
 struct smalti_hold *smalti_hold_open(const char *directory, const char *makes, struct smalti_error *error);
 /* Removes the lock's file, too. NULL is fine. */

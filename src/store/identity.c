@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/identity.h"
 
-/* Where a difference is: keys from the outermost on. */
+/* The place of a difference: keys from the outermost on. */
 struct place {
 	const struct smalti_identity_rules *rules;
 	char key[256];

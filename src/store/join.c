@@ -4,7 +4,7 @@
 #include "shard/types.h"
 #include "store/directory.h"
 
-/* What is known of each shard when it was looked at: entries of each array. */
+/* The entries of each array of a shard that was looked at. */
 struct counts {
 	int64_t of[SMALTI_SHARD_ARRAYS];
 };
@@ -26,7 +26,7 @@ static bool is_start(int array)
 	       (array >= SMALTI_TEXT_START && smalti_shard_array_kind(array)->unit == SMALTI_UNIT_I64);
 }
 
-/* The array whose entries a start counts. */
+/* Returns the array whose entries a start counts. */
 static int values_of(int start)
 {
 	return start == SMALTI_IMAGE_START ? SMALTI_IMAGE_VALUES
@@ -52,7 +52,7 @@ static int make_starts(struct join *join, struct smalti_error *error)
 	return 0;
 }
 
-/* Where the shard's rows begin among all. */
+/* Writes where the shard's rows begin among all. */
 static int write_starts(struct join *join, const struct smalti_shard *shard, int array,
 			struct smalti_error *error)
 {
@@ -105,7 +105,7 @@ static int look_at_all(struct join *join, struct smalti_error *error)
 	return status;
 }
 
-/* Where HDF5 reads names as patterns, a '%' is two. */
+/* Doubles each '%', for HDF5 reads these names as patterns. */
 static void double_percents(const char *from, char to[2 * SMALTI_SHARD_PATH])
 {
 	while (*from) {
@@ -135,7 +135,8 @@ static int map_shard(const struct join *join, hid_t creation, hid_t space, int a
 		   : -1;
 }
 
-/* The creation properties of an array that is made of the shards' ones; without entries it is empty. */
+/* Returns the creation properties of an array that is made of the shards' ones; without entries it is
+ * empty. */
 static hid_t virtual_properties(const struct join *join, int array)
 {
 	const struct smalti_h5_extents all = smalti_shard_extents(join->schema, array, join->total.of[array]);

@@ -59,7 +59,7 @@ void smalti_lock_close(struct smalti_lock *lock)
 	free(lock);
 }
 
-/* 1: it is another's. */
+/* Returns 1 if it is another's. */
 static int set(int fd, short type)
 {
 	struct flock range = {.l_type = type, .l_whence = SEEK_SET};
@@ -68,7 +68,7 @@ static int set(int fd, short type)
 	return errno == EAGAIN || errno == EACCES || errno == EINTR ? 1 : -1;
 }
 
-/* Whether the descriptor is (still) that of the file of this name. */
+/* Tells whether the descriptor is (still) that of the file of this name. */
 static bool is_current(const struct smalti_lock *lock)
 {
 	struct stat mine, named;
@@ -89,7 +89,7 @@ static int try(struct smalti_lock *lock, struct smalti_error *error)
 			    error, "%s: cannot be locked (the file system has to have locks)", lock->path);
 		if (is_current(lock))
 			return status;
-		close(lock->fd); /* someone has removed it: what is locked now keeps nobody out */
+		close(lock->fd); /* it was removed: what is locked now keeps no process out */
 		lock->fd = -1;
 	}
 }
@@ -114,7 +114,7 @@ static void read_holder(int fd, char holder[SMALTI_HOLDER])
 		snprintf(holder, SMALTI_HOLDER, "an unknown process");
 }
 
-/* The file is opened anew, which is when a network file system asks for its state. */
+/* Opens the file anew, which is when a network file system asks for its state. */
 static void look_at_holder(const struct smalti_lock *lock, struct waiting *waiting, double passed)
 {
 	struct stat info;
@@ -129,7 +129,7 @@ static void look_at_holder(const struct smalti_lock *lock, struct waiting *waiti
 	}
 }
 
-/* After it was another's: whether to wait on. */
+/* Returns -1 to wait no longer. */
 static int bear(struct smalti_lock *lock, struct waiting *waiting, struct smalti_error *error)
 {
 	const double now = smalti_now();
@@ -184,7 +184,7 @@ static int look_at_clock(const struct smalti_lock *lock, int64_t *now, struct sm
 	return 0;
 }
 
-/* Whose it is, as far as it can be written: nothing depends on it but what those who wait are told. */
+/* Writes whose the lock is, if possible: only what those who wait are told depends on it. */
 static void sign(const struct smalti_lock *lock)
 {
 	(void)!pwrite(lock->fd, lock->self, strlen(lock->self), 0);
@@ -193,7 +193,7 @@ static void sign(const struct smalti_lock *lock)
 static void unlock(struct smalti_lock *lock)
 {
 	smalti_heartbeat_remove(lock->heartbeat, lock->fd);
-	(void)!ftruncate(lock->fd, 0); /* who is next may stop before it has signed */
+	(void)!ftruncate(lock->fd, 0); /* the next holder may stop before it has signed */
 	set(lock->fd, F_UNLCK);
 }
 

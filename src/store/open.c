@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* Network file systems show what others have done to a directory at once only after it was changed here. */
+/* Changes the directory first: only then network file systems show at once what others have done to it. */
 static int read_shards(struct smalti_store *store, struct smalti_error *error)
 {
 	if (utimensat(AT_FDCWD, store->directory, NULL, 0))
@@ -28,13 +28,13 @@ static int make_durably(const char *directory, struct smalti_error *error)
 {
 	struct stat info;
 	if (stat(directory, &info) == 0)
-		return smalti_make_directory(directory, error); /* which says what else it is, if it is */
+		return smalti_make_directory(directory, error); /* which fails if it is something else */
 	SCOPED(free) char *parent = smalti_directory_of(directory, error);
 	return parent && smalti_make_directory(directory, error) == 0 ? smalti_sync_directory(parent, error)
 								      : -1;
 }
 
-/* The identity with another value under a key; NULL with an error. */
+/* Returns the identity with another value under a key; NULL with an error. */
 static cJSON *with(const cJSON *identity, const char *key, const cJSON *value, struct smalti_error *error)
 {
 	cJSON *changed = cJSON_Duplicate(identity, true), *copy = cJSON_Duplicate(value, true);
@@ -46,7 +46,7 @@ static cJSON *with(const cJSON *identity, const char *key, const cJSON *value, s
 	return NULL;
 }
 
-/* What is made of the whole is removed before it grows: it would pass for that of the new identity. */
+/* Removes what is made of the whole before it grows: it would pass for that of the new identity. */
 static int grow(const char *directory, const cJSON *old, const struct smalti_store_options *options,
 		struct smalti_error *error)
 {
@@ -59,7 +59,8 @@ static int grow(const char *directory, const cJSON *old, const struct smalti_sto
 	return smalti_directory_describe(directory, grown, error);
 }
 
-/* Where it is to grow, what it was before has to be what it is, so that a difference is named there. */
+/* Compares the identities. A directory that should grow is compared as it was before, so that another
+ * difference is named. */
 static int compare(const char *directory, const struct smalti_store_options *options,
 		   struct smalti_error *error)
 {
@@ -77,7 +78,7 @@ static int compare(const char *directory, const struct smalti_store_options *opt
 		   : -1;
 }
 
-/* Files that a crash has left, or that do not say what the shards do. */
+/* Mends what a crash has left, or what does not say what the shards do. */
 static int cleanup(struct smalti_store *store, int64_t now, struct smalti_error *error)
 {
 	int status =
@@ -91,7 +92,7 @@ static int cleanup(struct smalti_store *store, int64_t now, struct smalti_error 
 	return status;
 }
 
-/* With the lock held. */
+/* The lock is held. */
 static int resume(struct smalti_store *store, const struct smalti_store_options *options, int64_t now,
 		  struct smalti_error *error)
 {

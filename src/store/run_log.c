@@ -42,13 +42,13 @@ struct smalti_run_log {
 	int bin_count;
 };
 
-/* Milliseconds are enough, and short. */
+/* Rounds to milliseconds, which are enough, and short. */
 static double rounded(double seconds)
 {
 	return (double)(int64_t)(seconds * 1000 + 0.5) / 1000;
 }
 
-/* The host's name as a part of a file's name. */
+/* Reads the host's name as a part of a file's name. */
 static void read_host(char host[HOST])
 {
 	if (gethostname(host, HOST))
@@ -106,7 +106,7 @@ static void write_head(struct smalti_run_log *log, const struct smalti_run_head 
 	write_line(log, object);
 }
 
-/* A name that nobody has: machines may share both their name and the numbers of their processes. */
+/* Creates a file by a new name: machines may share both their name and the numbers of their processes. */
 static int create(struct smalti_run_log *log, const char *directory, const char *host,
 		  struct smalti_error *error)
 {

@@ -27,7 +27,7 @@ struct smalti_run_head {
 			    is a few thousand lines */
 };
 
-/* Where a run is. Counters only grow. */
+/* The state of a run. Counters only grow. */
 struct smalti_run_sample {
 	/* Done since the run began: an item is done when its row was handed to the writer. */
 	int64_t items, captions, tokens, images, pixels, failures;
@@ -43,27 +43,27 @@ struct smalti_run_sample {
 	const double *busy; /* seconds, [worker_count]; NULL: not known */
 };
 
-/* NULL with an error, when the run has to do without; the functions below do nothing then. */
+/* Opens a log. NULL with an error: the run does without, and the functions below do nothing. */
 struct smalti_run_log *smalti_run_log_open(const char *directory, const struct smalti_run_head *head,
 					   struct smalti_error *error);
 
-/* For the histograms: a caption of so many tokens, an image in a bin of this size. */
+/* Count for the histograms a caption of so many tokens, an image in a bin of this size. */
 void smalti_run_log_caption(struct smalti_run_log *log, int64_t tokens);
 void smalti_run_log_image(struct smalti_run_log *log, int64_t height, int64_t width);
 
-/* Whether the next sample is due: add() drops what comes earlier. */
+/* Tells whether the next sample is due: add() drops what comes earlier. */
 bool smalti_run_log_due(const struct smalti_run_log *log);
 void smalti_run_log_add(struct smalti_run_log *log, const struct smalti_run_sample *sample);
 
 /* Takes what devices did. */
 void smalti_run_log_devices(struct smalti_run_log *log, cJSON *devices);
 
-/* The last sample (NULL: none), the histograms, how the run ended ("finished", "stopped", "failed"); frees
- * the log. -1 with the first error of all writing: the log is not complete, which is to be told. */
+/* Writes the last sample (NULL: none), the histograms, how the run ended ("finished", "stopped", "failed");
+ * frees the log. -1 with the first error of all writing, which is to be told: the log is not complete. */
 int smalti_run_log_close(struct smalti_run_log *log, const struct smalti_run_sample *last, const char *end,
 			 struct smalti_error *error);
 
-/* The numbers of a sample as a table, for who writes or reads all of them. */
+/* The numbers of a sample as a table, to write or read all of them. */
 struct smalti_run_field {
 	const char *key;
 	size_t offset;

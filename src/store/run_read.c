@@ -2,7 +2,7 @@
 #include "store/run_read.h"
 #include "base/file.h"
 
-/* No run of ours comes near them. */
+/* Limits that no run of ours comes near. */
 enum { WORKERS = 4096, POINTS = 1 << 17, COUNTS = 4096 };
 
 static const double LATEST = 1e12;
@@ -28,7 +28,7 @@ static int read_field(const cJSON *line, const struct smalti_run_field *field,
 	return smalti_json_int(line, field->key, SMALTI_JSON_OPTIONAL, 0, MOST, to, error);
 }
 
-/* Of workers that the line does not have, zero. */
+/* Sets 0 for workers that the line does not have. */
 static void read_busy(const cJSON *line, const struct smalti_run *run, double *busy)
 {
 	const cJSON *values = cJSON_GetObjectItemCaseSensitive(line, "busy");
@@ -67,7 +67,7 @@ static int64_t number_at(const cJSON *row, int index)
 		   : 0;
 }
 
-/* Rows of `width` numbers, the last of which counts. Takes the place of what was there. */
+/* Reads rows of `width` numbers, the last of which counts, in the place of what was there. */
 static int read_counts(const cJSON *rows, int width, struct smalti_run_counts *counts,
 		       struct smalti_error *error)
 {
@@ -85,7 +85,7 @@ static int read_counts(const cJSON *rows, int width, struct smalti_run_counts *c
 	return 0;
 }
 
-/* Takes the place of what was there. */
+/* Replaces what was there. */
 static void read_devices(cJSON *line, struct smalti_run *run)
 {
 	cJSON_Delete(run->devices);

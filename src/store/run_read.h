@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "store/run_log.h"
 
-/* What run_log.h has written, as far as it can be read: lines that cannot are passed over and counted. */
+/* A run's log, as far as it can be read: lines that cannot be read are passed over and counted. */
 
 struct smalti_run_point {
 	double time; /* seconds since the run began; never less than the point before */
@@ -26,7 +26,7 @@ struct smalti_run {
 	char *file;     /* its name in runs/ */
 	cJSON *head;    /* its first line, as run_log.h has it */
 	cJSON *devices; /* an array of objects, as run_log.h has it; NULL: none */
-	cJSON *end;     /* a text: how it ended; NULL: it was killed, or is at work */
+	cJSON *end;     /* a text: how it ended; NULL: it was killed, or goes on */
 	int64_t pid;
 	double began; /* seconds since 1970 */
 	int worker_count;
@@ -37,7 +37,7 @@ struct smalti_run {
 	int64_t unreadable; /* lines */
 };
 
-/* A log, into a zeroed run: 1; 0 if its first line is none of ours; -1. To be freed in any case. */
+/* Reads a log into a zeroed run: 1; 0 if its first line is none of ours; -1. Free it in any case. */
 int smalti_run_read(int file, struct smalti_run *run, struct smalti_error *error);
 void smalti_run_free(struct smalti_run *run);
 
@@ -47,6 +47,6 @@ struct smalti_runs {
 	int unreadable; /* files that are no logs, or cannot be read */
 };
 
-/* All of DIRECTORY/runs; none if there is no such directory. */
+/* Reads all of DIRECTORY/runs; none if there is no such directory. */
 int smalti_runs_read(const char *directory, struct smalti_runs *runs, struct smalti_error *error);
 void smalti_runs_free(struct smalti_runs *runs);

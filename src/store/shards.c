@@ -104,7 +104,7 @@ static bool same_items(const struct smalti_shard_id *a, const struct smalti_shar
 	return a->first == b->first && a->end == b->end;
 }
 
-/* Of the same items, the one made last comes first. */
+/* Orders the one made last first among equal items. */
 static int by_items(const void *a, const void *b)
 {
 	const struct smalti_shard_id *x = &((const struct smalti_shard_entry *)a)->id;
@@ -116,7 +116,7 @@ static int by_items(const void *a, const void *b)
 	return x->remake > y->remake ? -1 : x->remake < y->remake;
 }
 
-/* Leaves out what was made anew. */
+/* Sorts, drops what was made anew, marks overlaps. */
 static void settle(struct smalti_shards *shards)
 {
 	const int64_t count = shards->count;

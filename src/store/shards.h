@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 
-/* How a shard's file is called. Its name says what is in it: items first … end − 1, made anew `remake` times
+/* The name of a shard's file, which says what is in it: items first … end − 1, made anew `remake` times
  * (shard-000000000000-000000001000.h5, shard-000000000000-000000001000-r1.h5). */
 struct smalti_shard_id {
 	int64_t first, end;
@@ -13,25 +13,24 @@ struct smalti_shard_id {
 enum { SMALTI_SHARD_NAME = 80, SMALTI_TOKEN = 16 };
 #define SMALTI_ITEMS_MAX INT64_C(999999999999) /* 12 digits */
 
-/* How a range of items is called in names of files: FIRST-END, 12 digits each. */
+/* The name of a range of items in names of files: FIRST-END, 12 digits each. */
 enum { SMALTI_RANGE_NAME = 48 };
 void smalti_range_name(int64_t first, int64_t end, char name[SMALTI_RANGE_NAME]);
-/* What follows it; NULL if the text does not begin with a range. */
+/* Returns what follows the range; NULL if the text does not begin with one. */
 const char *smalti_range_parse(const char *text, int64_t *first, int64_t *end);
 
 void smalti_shard_name(const struct smalti_shard_id *id, char name[SMALTI_SHARD_NAME]);
-/* Whether a file of that name is a shard, and which. */
+/* Tells whether a file of that name is a shard, and which. */
 bool smalti_shard_name_parse(const char *name, struct smalti_shard_id *id);
 
-/* DIRECTORY/.shard-FIRST-END.h5.TOKEN.part: what a claim's holder writes. NULL with an error; free with
- * free().
- */
+/* Returns DIRECTORY/.shard-FIRST-END.h5.TOKEN.part, which a claim's holder writes; free with free(). NULL
+ * with an error. */
 char *smalti_part_path(const char *directory, int64_t first, int64_t end, const char *token,
 		       struct smalti_error *error);
 
-/* The committed shards of a directory: the files in it that are called so. A shard gets its name when it is
- * whole and on the disk, so that there is no other record of them; of several of the same items the one that
- * was made last counts. */
+/* The committed shards of a directory: the files with such names. A shard gets its name when it is whole and
+ * on the disk, so that there is no other record of them. Of several with equal items the one that was made
+ * last counts. */
 
 struct smalti_shard_entry {
 	struct smalti_shard_id id;
@@ -46,7 +45,7 @@ struct smalti_shard_entry {
 		       /* @} */
 };
 
-/* Zeroed, it is one that nothing was read of. */
+/* Zeroed, nothing was read of it. */
 struct smalti_shards {
 	struct smalti_shard_entry *entries; /* by `first` */
 	int64_t count;
@@ -58,24 +57,24 @@ int smalti_shards_read(struct smalti_shards *shards, const char *directory, stru
 /* Fails if shards overlap. */
 int smalti_shards_check(const struct smalti_shards *shards, const char *directory,
 			struct smalti_error *error);
-/* Reads what the files say of those that are not described: of all that can be read. */
+/* Reads what the files of all shards say that are not described and can be read. */
 int smalti_shards_describe(struct smalti_shards *shards, const char *directory, struct smalti_error *error);
 void smalti_shards_free(struct smalti_shards *shards);
 
-/* Whether the items 0 … items − 1 are committed. */
+/* Tells whether the items 0 … items − 1 are committed. */
 bool smalti_shards_cover(const struct smalti_shards *shards, int64_t items);
-/* What is committed within [first, end), as indices of entries: *from … the result − 1. */
+/* Finds what is committed within [first, end), as indices of entries: *from … the result − 1. */
 int64_t smalti_shards_within(const struct smalti_shards *shards, int64_t first, int64_t end, int64_t *from);
-/* Of what is committed within [first, end). A shard that reaches beyond it counts with its items in it, but
- * with all its failures and bytes. */
+/* What is committed within [first, end). A shard that reaches beyond it counts with its items in it, but with
+ * all its failures and bytes. */
 struct smalti_store_totals {
 	int64_t items, failures, shards, bytes;
 };
 struct smalti_store_totals smalti_shards_totals(const struct smalti_shards *shards, int64_t first,
 						int64_t end);
-/* The entry of that very name; NULL: there is none. */
+/* Returns the entry of that very name; NULL: there is none. */
 struct smalti_shard_entry *smalti_shards_find(const struct smalti_shards *shards,
 					      const struct smalti_shard_id *id);
 
-/* DIRECTORY/shard-….h5; NULL with an error. Free with free(). */
+/* Returns DIRECTORY/shard-….h5; NULL with an error. Free with free(). */
 char *smalti_shard_path(const char *directory, const struct smalti_shard_id *id, struct smalti_error *error);

@@ -6,10 +6,9 @@
 #include "store/identity.h"
 #include "store/shards.h"
 
-/* A directory of features as those see it that fill it: any number of processes on any machines that share
- * it.
+/* A directory of features for the processes that fill it: any number, on any machines that share it.
  *
- *   extract.json         what the features are of and how they are made, fixed by who came first
+ *   extract.json         what the features are of and how they are made, fixed by the first process
  *   shard-FIRST-END.h5   items FIRST … END − 1 (12 digits each), committed: there is no other record of it;
  *                        -rN before .h5: made anew for the Nth time, in the place of all before
  *   claims/FIRST-END     ranges that a process is at work on, kept alive by its heartbeat
@@ -21,8 +20,8 @@
  * rename, fsync of the directory. */
 struct smalti_store;
 
-/* A store may be used by several threads, but for HDF5's sake only one at a time may be in what opens,
- * begins, commits, abandons or completes. */
+/* Several threads may use a store, but because of HDF5 only one at a time may open, begin, commit, abandon or
+ * complete. */
 struct smalti_store_options {
 	/* What has to be the same for a resume, a flat or nested object. A difference is refused and named by
 	 * its dotted key, with both values and the remedy. */
@@ -34,7 +33,7 @@ struct smalti_store_options {
 	 * has, and is incomplete until what was added is done. NULL: none is. */
 	const char *grows;
 	const cJSON *before;
-	/* While another holds the lock, as in store/lock.h; on whichever thread waits. May be NULL. */
+	/* Called while another holds the lock, as in store/lock.h, on the waiting thread. May be NULL. */
 	bool (*waiting)(void *user, const char *holder, double seconds);
 	void *user;
 };
@@ -42,17 +41,16 @@ struct smalti_store_options {
 /* Makes the directory or resumes it; unfinished files of dead processes are removed. */
 struct smalti_store *smalti_store_open(const char *directory, const struct smalti_store_options *options,
 				       struct smalti_error *error);
-/* Gives the claims back, if the lock is to be had, and stops the heartbeat; writers have been committed or
- * abandoned before. NULL is fine.
- */
+/* Gives the claims back, if it can take the lock, and stops the heartbeat. Writers have been committed or
+ * abandoned before. NULL is fine. */
 void smalti_store_close(struct smalti_store *store);
 
 struct smalti_range {
 	int64_t first, end;
 };
 
-/* Part `part` of `parts` of a range: all parts together are the range, each item in one; the lengths differ
- * by at most 1, so that some are empty when there are more parts than items. */
+/* Returns part `part` of `parts` of a range: all parts together are the range, each item in one; the lengths
+ * differ by at most 1, so that some are empty when there are more parts than items. */
 struct smalti_range smalti_range_part(const struct smalti_range *range, int64_t part, int64_t parts);
 
 enum smalti_claim_status {
@@ -62,21 +60,22 @@ enum smalti_claim_status {
 	SMALTI_CLAIM_WAIT = 2,  /* what is left is claimed by others: ask again later; `holder` says whom */
 };
 
-/* The first piece of `within` that is neither committed nor claimed. It lies between two multiples of
- * `items`. Unless `old` is NULL: a shard with failures that was committed before the store was opened, and
- * that it has not claimed before, all of its range, to be made anew; its file goes to *old, for free(). */
+/* Claims the first piece of `within` that is neither committed nor claimed. It lies between two multiples of
+ * `items`. With `old` it claims all of a shard with failures, to be made anew, that was committed before the
+ * store was opened and that it has not claimed before; its file goes to *old, for free(). */
 enum smalti_claim_status smalti_store_claim(struct smalti_store *store, const struct smalti_range *within,
 					    int64_t items, struct smalti_range *range, char **old,
 					    char holder[256], struct smalti_error *error);
 
-/* The file to write what was claimed into (a .part). One at a time per range, several ranges at a time. */
+/* Creates the file to write what was claimed into (a .part). One at a time per range, several ranges at a
+ * time. */
 struct smalti_shard_writer *smalti_store_begin(struct smalti_store *store, const struct smalti_range *range,
 					       const struct smalti_shard_schema *schema,
 					       struct smalti_error *error);
 /* Commits the range, or its first part if fewer rows were appended, with its failures, and gives the claim
- * back; after -1 nothing has been committed and the claim is given back, too. A claim that was lost meanwhile
- * (the process was stopped for longer than its lease) is no error: what was made is dropped, *lost is true.
- * So it is when a shard to be made anew has fewer rows than the old one. */
+ * back. After -1 nothing has been committed, and the claim is given back, too. A claim that was lost
+ * meanwhile (the process was stopped for longer than its lease) is no error: what was made is dropped, *lost
+ * is true. This is also so when a shard to be made anew has fewer rows than the old one. */
 int smalti_store_commit(struct smalti_store *store, const struct smalti_range *range,
 			struct smalti_shard_writer *writer, const struct smalti_shard_timing *timing,
 			bool *lost, struct smalti_error *error);
@@ -84,10 +83,10 @@ int smalti_store_commit(struct smalti_store *store, const struct smalti_range *r
 void smalti_store_abandon(struct smalti_store *store, const struct smalti_range *range,
 			  struct smalti_shard_writer *writer);
 
-/* Of what is committed within the range, by whomever, as last read by a claim or commit. */
+/* Sums what was committed within the range, by any process, as last read by a claim or commit. */
 void smalti_store_totals(struct smalti_store *store, const struct smalti_range *within,
 			 struct smalti_store_totals *totals);
 
-/* features.h5, manifest.json and failed.jsonl, when 0 … items − 1 are committed; before that, and when they
- * are there, nothing is done. */
+/* Makes features.h5, manifest.json and failed.jsonl when 0 … items − 1 are committed. Before that, and when
+ * they are there, it does nothing. */
 int smalti_store_complete(struct smalti_store *store, int64_t items, struct smalti_error *error);

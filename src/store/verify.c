@@ -7,13 +7,13 @@
 
 #include <xxhash.h>
 
-/* Not what is wrong with the directory, but with the machine. */
+/* Tells whether a failure is of the machine, not of the directory. */
 static bool is_fatal(const struct smalti_error *cause)
 {
 	return cause->code != SMALTI_OK && !smalti_is_of_input(cause->code);
 }
 
-/* Without either it is another's. */
+/* Fails if neither extract.json nor manifest.json is there. */
 static int check_directory(const struct smalti_checker *checker, struct smalti_error *error)
 {
 	const int extract = smalti_find_in(checker->directory, "extract.json", error);
@@ -25,7 +25,8 @@ static int check_directory(const struct smalti_checker *checker, struct smalti_e
 			   checker->directory);
 }
 
-/* How many there should be, if that is said: by smalti extract of its list, by a manifest of its shards. */
+/* Reads how many items there should be, if that is said: by smalti extract of its list, by a manifest of its
+ * shards. */
 static void find_items(struct smalti_checker *checker, const cJSON *object)
 {
 	(void)smalti_json_int(object, "items", SMALTI_JSON_REQUIRED, 0, SMALTI_ITEMS_MAX, &checker->items,
@@ -41,7 +42,7 @@ static int check_extract(struct smalti_checker *checker, struct smalti_error *er
 	find_items(checker, cJSON_GetObjectItemCaseSensitive(identity, "list"));
 	if (!checker->extract_broken)
 		return 0;
-	if (is_fatal(&cause) || cause.code == SMALTI_EUNSUPPORTED) /* another version's, which is its own */
+	if (is_fatal(&cause) || cause.code == SMALTI_EUNSUPPORTED) /* another version's: not damaged */
 		return smalti_pass(error, &cause);
 	smalti_checker_say_error(checker, "damaged", "extract.json", -1, NULL, &cause);
 	return 0;
@@ -68,7 +69,7 @@ static int read_manifest(struct smalti_checker *checker, struct smalti_error *er
 	return 0;
 }
 
-/* A file that the manifest has a checksum of. */
+/* Checks a file that the manifest has a checksum of. */
 static int check_listed(struct smalti_checker *checker, const cJSON *listed, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
@@ -90,7 +91,7 @@ static int check_listed(struct smalti_checker *checker, const cJSON *listed, str
 	return 0;
 }
 
-/* Otherwise some are damaged, and so are all lists of them. */
+/* Tells whether no shard is damaged; otherwise all lists of them are, too. */
 static bool all_described(const struct smalti_shards *shards)
 {
 	bool all = true;
@@ -99,7 +100,7 @@ static bool all_described(const struct smalti_shards *shards)
 	return all;
 }
 
-/* A shard that the manifest has. */
+/* Checks a shard that the manifest has. */
 static void check_listed_shard(struct smalti_checker *checker, const cJSON *listed)
 {
 	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(listed, "file"));
@@ -160,7 +161,7 @@ int smalti_checker_clean(struct smalti_checker *checker, int64_t now, const stru
 		   : -1;
 }
 
-/* The same for the same lines in any order. */
+/* Returns an equal hash for lines in any order. */
 static uint64_t hash_lines(const char *text)
 {
 	uint64_t sum = 0;
@@ -169,7 +170,7 @@ static uint64_t hash_lines(const char *text)
 	return sum + (*text != '\0');
 }
 
-/* Where no manifest has its checksum. */
+/* Checks failed.jsonl if no manifest has its checksum. */
 static int check_failed(struct smalti_checker *checker, struct smalti_error *error)
 {
 	if (checker->manifest || !all_described(&checker->shards))
@@ -203,7 +204,7 @@ static void count(struct smalti_checker *checker)
 	checker->result->bytes = totals.bytes;
 }
 
-/* The files that are there, with what they say of themselves as far as it can be read. */
+/* Reads which shards are there, and what they say of themselves as far as it can be read. */
 static int find_shards(struct smalti_checker *checker, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
@@ -214,7 +215,7 @@ static int find_shards(struct smalti_checker *checker, struct smalti_error *erro
 	return 0;
 }
 
-/* With the lock held, so that nobody is between one file and the next: what was committed meanwhile counts,
+/* Holds the lock, so that nobody is between one file and the next. What was committed meanwhile counts,
  * too. */
 static int check_lists(struct smalti_checker *checker, int64_t now, struct smalti_error *error)
 {
@@ -236,8 +237,8 @@ static int check_locked(struct smalti_checker *checker, int64_t now, struct smal
 		   : status;
 }
 
-/* With the time by the directory's clock. A directory that cannot be written to has no lock to be had, and is
- * only looked at. */
+/* Checks with the time by the directory's clock. A directory that cannot be written to cannot be locked, and
+ * is only looked at. */
 static int lock_and_check(struct smalti_checker *checker, struct smalti_error *error)
 {
 	const struct smalti_verify_options *o = checker->options;

@@ -2,7 +2,7 @@
 #include "shard/layout.h"
 #include "store/checker.h"
 
-/* What all shards have in common, of the first one that can be read. */
+/* The first shard that can be read, with which the others are compared. */
 struct common {
 	struct smalti_shard *shard;
 	char name[SMALTI_SHARD_NAME];
@@ -15,7 +15,7 @@ struct examined {
 	const char *name, *path;
 };
 
-/* Not where it was made anew or set aside since. */
+/* Tells whether the shard was not made anew or set aside since. */
 static bool is_wanted(const struct examined *examined)
 {
 	struct smalti_shards now = {0};
@@ -50,8 +50,8 @@ static int check_rows(struct examined *examined, struct smalti_shard *shard, str
 	return 0;
 }
 
-/* Whether two say the same of how rows were made: the list may have grown, and whoever mixes instruction sets
- * was asked. */
+/* Tells whether rows were made alike: the list may have grown, and different instruction sets were allowed by
+ * the user. */
 static bool same_provenance(const char *a, const char *b)
 {
 	static const char *const may_differ[] = {"list", "isa"};
@@ -63,7 +63,7 @@ static bool same_provenance(const char *a, const char *b)
 	return x && y && cJSON_Compare(x, y, true);
 }
 
-/* The name of what differs, or NULL. */
+/* Returns the name of what differs, or NULL. */
 static const char *compare(const struct smalti_shard_schema *a, const struct smalti_shard_schema *b)
 {
 	const char *other = smalti_shard_schema_difference(a, b);
@@ -72,7 +72,7 @@ static const char *compare(const struct smalti_shard_schema *a, const struct sma
 	return same_provenance(a->provenance, b->provenance) ? NULL : "provenance";
 }
 
-/* What it says of itself against its name and the other shards. */
+/* Checks what a shard says of itself against its name and the other shards. */
 static void check_words(struct examined *examined, struct smalti_shard *shard, const struct common *common)
 {
 	const struct smalti_shard_id *id = &examined->entry->id;
@@ -92,7 +92,7 @@ static void check_words(struct examined *examined, struct smalti_shard *shard, c
 	}
 }
 
-/* One that is damaged outside of its values is opened once more, to find out which of its rows are. */
+/* Opens a shard that is damaged outside of its values once more, to find out which of its rows are. */
 static struct smalti_shard *open_shard(struct examined *examined, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
