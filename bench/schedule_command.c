@@ -44,7 +44,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_STRING(TYPE, size), "size", 's', "WxH", "width and height in pixels; default: the model's"},
     {SMALTI_INT64(TYPE, steps), "steps", 0, "N", "number of denoising steps", .minimum = 1,
      .maximum = SMALTI_STEPS_MAX},
-    {SMALTI_INT64(TYPE, images), "images", 'i', "N", "number of images, all in work at the same time",
+    {SMALTI_INT64(TYPE, images), "images", 'i', "N", "number of images, all active at the same time",
      .minimum = 1, .maximum = SMALTI_IMAGES_MAX},
     {SMALTI_GROUP("Measuring")},
     SMALTI_BENCH_ROWS(TYPE),

@@ -82,7 +82,7 @@ mkdir dropped
 "$SMALTI" generate --prompts large.jsonl --size 768x768 -o dropped/ 2>err &
 await 1 dropped $!
 kill -TERM $!
-await_words 'finishing what is in work' err
+await_words 'finishing active items' err
 sleep 1.2 # two at once count as one
 kill -TERM $!
 status=0

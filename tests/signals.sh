@@ -52,7 +52,7 @@ for attempt in {1..9} last; do
     ! at_once || break
     [ "$attempt" != last ] || fail "the image in work was dropped: $(cat "$work/err")"
 done
-grep -qF 'finishing what is in work' "$work/err" || fail "nothing is said: $(cat "$work/err")"
+grep -qF 'finishing active items' "$work/err" || fail "nothing is said: $(cat "$work/err")"
 
 # A second one after a second drops it.
 started "$work/dropped.png" --size 1024x1024 --steps 100
@@ -60,7 +60,7 @@ signal INT finishing
 kill -INT "$pid"
 ended 1
 [ ! -e "$work/dropped.png" ] || fail "the image was not dropped"
-grep -qF 'dropping what is in work' "$work/err" || fail "nothing is said: $(cat "$work/err")"
+grep -qF 'dropping active items' "$work/err" || fail "nothing is said: $(cat "$work/err")"
 
 # Searches and simulations have nothing worth finishing; what they wait for ends, too.
 "$SMALTI" extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" -k prompt --img-size 256 --cpus 1 -q -o "$work/searched"

@@ -34,7 +34,7 @@ static void say(const char *words)
 static void end_at_once(int number)
 {
 	(void)number;
-	say("smalti: ended without waiting for what was in work\n");
+	say("smalti: ended without waiting for active items\n");
 	_exit(SMALTI_EXIT_FAILED);
 }
 
@@ -54,7 +54,7 @@ static void finish(int number)
 	if (reading >= 0)
 		dup2(nothing, reading); /* a read that has not begun yet must not wait, either */
 	if (second.act && smalti_ranks_own() == 0)
-		say("smalti: finishing what is in work; a second signal (Ctrl-C) drops it\n");
+		say("smalti: finishing active items; a second signal (Ctrl-C) drops them\n");
 	caught = number;
 	if (first.act)
 		first.act(first.user);
@@ -66,7 +66,7 @@ static void drop(void)
 	if (second.act)
 		second.act(second.user);
 	if (smalti_ranks_own() == 0)
-		say("smalti: dropping what is in work\n");
+		say("smalti: dropping active items\n");
 	alarm(GRACE);
 }
 

@@ -37,7 +37,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_SIZE(TYPE, request.width, request.height), "size", 's', "WxH",
      "width and height in pixels, 16 to 131072 each; default: the model's", .minimum = SMALTI_SIDE_MIN,
      .maximum = SMALTI_SIDE_MAX},
-    {SMALTI_INT64(TYPE, request.images), "images", 'i', "N", "number of images, all in work at the same time",
+    {SMALTI_INT64(TYPE, request.images), "images", 'i', "N", "number of images, all active at the same time",
      .minimum = 1, .maximum = SMALTI_IMAGES_MAX},
     {SMALTI_INT64(TYPE, request.steps), "steps", 0, "N", "number of denoising steps", .minimum = 1,
      .maximum = SMALTI_STEPS_MAX},

@@ -80,7 +80,7 @@ int smalti_tile_memory_fail(int64_t bytes, struct smalti_error *error)
 {
 	return smalti_fail(
 	    error, SMALTI_ENOMEM,
-	    "the system refused %lld bytes of memory: allow more (ulimit -v, ulimit -d), or have "
-	    "less in work at a time",
+	    "the system refused %lld bytes of memory: allow more (ulimit -v, ulimit -d), or make "
+	    "fewer items at a time",
 	    (long long)bytes);
 }

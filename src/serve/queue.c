@@ -8,7 +8,7 @@ struct smalti_serve_client {
 	char name[64];
 	struct smalti_serve_waiting *first;
 	int64_t images;        /* of those that wait */
-	int64_t in_work;       /* images */
+	int64_t active;        /* images */
 	int64_t turn;          /* of its last image */
 	double allowed, since; /* requests that it may make at time `since` */
 };
@@ -44,7 +44,7 @@ static void forget_idle(struct smalti_serve_queue *queue, double now)
 	while (*at) {
 		struct smalti_serve_client *client = *at;
 		allow(queue, client, now);
-		if (client->first || client->in_work || client->allowed < (double)queue->limits.rate) {
+		if (client->first || client->active || client->allowed < (double)queue->limits.rate) {
 			at = &client->next;
 			continue;
 		}
@@ -60,7 +60,7 @@ static void forget_one(struct smalti_serve_queue *queue)
 {
 	struct smalti_serve_client **least = NULL;
 	for (struct smalti_serve_client **at = &queue->clients; *at; at = &(*at)->next)
-		if (!(*at)->first && !(*at)->in_work && (!least || (*at)->allowed > (*least)->allowed))
+		if (!(*at)->first && !(*at)->active && (!least || (*at)->allowed > (*least)->allowed))
 			least = at;
 	if (!least)
 		return;
@@ -136,7 +136,7 @@ enum smalti_serve_admission smalti_serve_queue_put(struct smalti_serve_queue *qu
 
 static bool may_go(const struct smalti_serve_queue *queue, const struct smalti_serve_client *client)
 {
-	return client->first && (!queue->limits.in_work || client->in_work < queue->limits.in_work);
+	return client->first && (!queue->limits.active || client->active < queue->limits.active);
 }
 
 /* Puts the first client that may go behind all others. */
@@ -168,7 +168,7 @@ struct smalti_serve_waiting *smalti_serve_queue_take(struct smalti_serve_queue *
 	waiting->taken++;
 	waiting->turn = client->turn = smalti_max(client->turn, queue->turn) + 1;
 	client->images--;
-	client->in_work++;
+	client->active++;
 	queue->waiting--;
 	if (waiting->images)
 		append(client, waiting);
@@ -178,7 +178,7 @@ struct smalti_serve_waiting *smalti_serve_queue_take(struct smalti_serve_queue *
 void smalti_serve_queue_done(struct smalti_serve_queue *queue, const struct smalti_serve_waiting *waiting,
 			     int64_t turn)
 {
-	waiting->client->in_work--;
+	waiting->client->active--;
 	pthread_cond_signal(&queue->any);
 	queue->turn = smalti_max(queue->turn, turn);
 }

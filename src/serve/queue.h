@@ -24,7 +24,7 @@ struct smalti_serve_limits {
 	int64_t waiting;   /* images of all clients */
 	int64_t of_client; /* images of one */
 	int64_t rate;      /* requests of a client in a minute, as many of them at once; 0: any number */
-	int64_t in_work;   /* images of a client that were taken and are not done; 0: any number */
+	int64_t active;    /* images of a client that were taken and are not done; 0: any number */
 };
 
 enum smalti_serve_admission {

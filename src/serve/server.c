@@ -88,7 +88,7 @@ static int open_model(struct smalti_server *server, struct smalti_error *error)
 	if (!server->batch)
 		return -1;
 	/* A place is left for the next client, however long the images of one take. */
-	server->queue.limits.in_work = server->batch->queue.max_jobs - 1;
+	server->queue.limits.active = server->batch->queue.max_jobs - 1;
 	smalti_model_info(server->model, &info);
 	server->origin =
 	    (struct smalti_image_origin){.model = info.digest,

@@ -60,8 +60,10 @@ static int read_manifest(struct smalti_checker *checker, struct smalti_error *er
 		return 0;
 	}
 	SCOPED(free) char *path = smalti_format(error, "%s/manifest.json", checker->directory);
-	checker->manifest = path ? smalti_sealed_read(path, &cause) : NULL;
-	if (!path || is_fatal(&cause))
+	if (!path)
+		return -1;
+	checker->manifest = smalti_sealed_read(path, &cause);
+	if (is_fatal(&cause))
 		return smalti_pass(error, &cause);
 	if (!checker->manifest)
 		smalti_checker_say_error(checker, "damaged", "manifest.json", -1, NULL, &cause);
