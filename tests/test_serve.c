@@ -177,8 +177,8 @@ static void a_place_is_left_for_others(void)
 	static const struct waiter waiters[] = {{"a", 4}, {"b", 1}, {"c", 1}};
 	struct smalti_serve_waiting waiting[COUNT(waiters)];
 	struct smalti_serve_queue queue;
-	smalti_serve_queue_open(
-	    &queue, &(struct smalti_serve_limits){.waiting = 100, .of_client = 100, .active = 2});
+	smalti_serve_queue_open(&queue,
+				&(struct smalti_serve_limits){.waiting = 100, .of_client = 100, .active = 2});
 	put_all(&queue, waiting, waiters, 1);
 	for (int i = 0; i < 2; i++)
 		CHECK(smalti_serve_queue_take(&queue) == &waiting[0], "a has room");
