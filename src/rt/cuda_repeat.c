@@ -30,7 +30,6 @@ struct ends {
 struct smalti_cuda_records {
 	int64_t uses;
 	int steps; /* operations recorded so far */
-	bool lost; /* the ends of an operation are not known: the graph is wrong */
 	struct ends end[SMALTI_TASK_STEPS];
 	struct record record[KEPT];
 };
@@ -94,7 +93,8 @@ static bool add_ends(struct ends *sum, const struct ends *more)
 	return true;
 }
 
-/* Records what an operation follows. The last one of a lane stands for all before it. */
+/* Records what an operation follows. The last one of a lane stands for all before it. Where that is not known
+ * the graph lacks something. */
 void smalti_cuda_follow(struct smalti_device *device, const int behind[SMALTI_DEVICE_LANES])
 {
 	struct smalti_cuda_device *cuda = (struct smalti_cuda_device *)device;
@@ -102,14 +102,14 @@ void smalti_cuda_follow(struct smalti_device *device, const int behind[SMALTI_DE
 	cudaStream_t stream = smalti_cuda_stream(cuda);
 	struct ends ends = {.count = 0};
 	if (records->steps > 0 && get_ends(stream, &records->end[records->steps - 1]))
-		records->lost = true;
+		device->lacks = true;
 	for (int lane = 0; lane < SMALTI_DEVICE_LANES; lane++)
 		if (behind[lane] >= 0 && !add_ends(&ends, &records->end[behind[lane]]))
-			records->lost = true;
+			device->lacks = true;
 	records->steps++;
 	if (cudaStreamUpdateCaptureDependencies(stream, ends.node, ends.edge, ends.count,
 						cudaStreamSetCaptureDependencies))
-		records->lost = true;
+		device->lacks = true;
 }
 
 /* Records the commands of the work as a graph; NULL where the stream cannot record them. */
@@ -121,13 +121,11 @@ static cudaGraph_t capture(struct smalti_cuda_device *cuda, const struct smalti_
 	if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal))
 		return NULL;
 	cuda->records->steps = 0;
-	cuda->records->lost = false;
 	cuda->device.records = true;
 	cuda->device.lacks = false;
 	const int status = work->run(work->user, &refused);
 	cuda->device.records = false;
-	if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && status == 0 && !cuda->device.lacks &&
-	    !cuda->records->lost)
+	if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && status == 0 && !cuda->device.lacks)
 		return graph;
 	if (graph)
 		cudaGraphDestroy(graph);

@@ -34,40 +34,28 @@ static double seconds_of(const struct smalti_step *step)
 	return launch + op->flops(step->arguments) / flops + op->bytes(step->arguments) / bytes;
 }
 
-/* Calls a function for each buffer of a step that is present, with its index. */
-typedef void each_buffer(void *user, int index, bool writes);
-static void for_each_buffer(const struct smalti_step *step, each_buffer *call, void *user)
+/* The buffers of a step that are present: their indices, and which of them it writes. */
+struct touches {
+	int count;
+	struct {
+		int index;
+		bool writes;
+	} buffer[SMALTI_MAX_BUFFERS];
+};
+
+static struct touches touches_of(const struct smalti_step *step)
 {
 	const struct smalti_op *op = smalti_step_op(step);
+	struct touches touches = {.count = 0};
 	for (int kind = 0, index = 0; kind < op->buffer_kinds; kind++) {
 		const bool writes = smalti_op_access(op, kind, step->arguments) != SMALTI_READ;
 		for (int i = 0; i < op->buffers[kind].count; i++, index++)
-			if (step->slot[index] != SMALTI_NO_SLOT)
-				call(user, index, writes);
+			if (step->slot[index] != SMALTI_NO_SLOT) {
+				touches.buffer[touches.count].index = index;
+				touches.buffer[touches.count++].writes = writes;
+			}
 	}
-}
-
-/* A step that gets a lane. */
-struct planned {
-	const struct smalti_step *step;
-	struct tile_times *times;
-	double ready, end;
-};
-
-static void await(void *user, int index, bool writes)
-{
-	struct planned *planned = user;
-	const struct tile_times *times = &planned->times[planned->step->slot[index]];
-	planned->ready = fmax(planned->ready, writes ? times->touched : times->written);
-}
-
-static void note_end(void *user, int index, bool writes)
-{
-	const struct planned *planned = user;
-	struct tile_times *times = &planned->times[planned->step->slot[index]];
-	times->touched = fmax(times->touched, planned->end);
-	if (writes)
-		times->written = planned->end;
+	return touches;
 }
 
 /* Returns the lane in which a step can begin first; of several the one that was busy last. */
@@ -82,18 +70,33 @@ static int choose(const double end[SMALTI_DEVICE_LANES], double ready)
 	return best;
 }
 
+/* Chooses a step's lane; `end` has when each lane's last step ends. */
+static int plan_step(const struct smalti_step *step, double end[SMALTI_DEVICE_LANES],
+		     struct tile_times *times)
+{
+	const struct touches touches = touches_of(step);
+	double ready = 0;
+	for (int i = 0; i < touches.count; i++) {
+		const struct tile_times *tile = &times[step->slot[touches.buffer[i].index]];
+		ready = fmax(ready, touches.buffer[i].writes ? tile->touched : tile->written);
+	}
+	const int lane = choose(end, ready);
+	end[lane] = fmax(end[lane], ready) + seconds_of(step);
+	for (int i = 0; i < touches.count; i++) {
+		struct tile_times *tile = &times[step->slot[touches.buffer[i].index]];
+		tile->touched = fmax(tile->touched, end[lane]);
+		if (touches.buffer[i].writes)
+			tile->written = end[lane];
+	}
+	return lane;
+}
+
 /* Plans by tiles, not memories, which may differ from one run to the next: the lanes must not. */
 static void plan(struct smalti_lanes *lanes, struct tile_times *times)
 {
 	double end[SMALTI_DEVICE_LANES] = {0};
-	for (int i = 0; i < lanes->message->steps; i++) {
-		struct planned planned = {&lanes->message->step[i], times, 0, 0};
-		for_each_buffer(planned.step, await, &planned);
-		const int lane = choose(end, planned.ready);
-		planned.end = end[lane] = fmax(end[lane], planned.ready) + seconds_of(planned.step);
-		for_each_buffer(planned.step, note_end, &planned);
-		lanes->lane[i] = (int8_t)lane;
-	}
+	for (int i = 0; i < lanes->message->steps; i++)
+		lanes->lane[i] = (int8_t)plan_step(&lanes->message->step[i], end, times);
 }
 
 struct smalti_lanes *smalti_lanes_new(const struct smalti_message *message, struct smalti_error *error)
@@ -133,48 +136,36 @@ static struct touched *find(struct smalti_lanes *lanes, const void *memory)
 	return touched;
 }
 
-/* The step that goes on. */
-struct going {
-	struct smalti_lanes *lanes;
-	const void *const *memories;
-	int *behind;
-};
-
 static void follow(int *behind, int step)
 {
 	*behind = (int)smalti_max(*behind, step);
 }
 
-static void follow_touched(void *user, int index, bool writes)
+static void follow_touched(const struct touched *touched, bool writes, int behind[SMALTI_DEVICE_LANES])
 {
-	const struct going *going = user;
-	const struct touched *touched = find(going->lanes, going->memories[index]);
 	if (touched->writer >= 0)
-		follow(&going->behind[touched->writer_lane], touched->writer);
+		follow(&behind[touched->writer_lane], touched->writer);
 	for (int lane = 0; writes && lane < SMALTI_DEVICE_LANES; lane++)
-		follow(&going->behind[lane], touched->reader[lane]);
+		follow(&behind[lane], touched->reader[lane]);
 }
 
-static void note_touched(void *user, int index, bool writes)
-{
-	const struct going *going = user;
-	const int step = going->lanes->next, lane = smalti_lanes_next(going->lanes);
-	struct touched *touched = find(going->lanes, going->memories[index]);
-	if (writes)
-		touched->writer = step, touched->writer_lane = lane;
-	else
-		touched->reader[lane] = step;
-}
-
+/* Follows all first: a step may have a memory in several buffers. */
 void smalti_lanes_go_on(struct smalti_lanes *lanes, const void *const memories[],
 			int behind[SMALTI_DEVICE_LANES])
 {
-	const struct smalti_step *step = &lanes->message->step[lanes->next];
-	struct going going = {lanes, memories, behind};
+	const struct touches touches = touches_of(&lanes->message->step[lanes->next]);
 	const int lane = smalti_lanes_next(lanes);
 	for (int i = 0; i < SMALTI_DEVICE_LANES; i++)
 		behind[i] = i == lane ? lanes->last[i] : -1;
-	for_each_buffer(step, follow_touched, &going);
-	for_each_buffer(step, note_touched, &going);
+	for (int i = 0; i < touches.count; i++)
+		follow_touched(find(lanes, memories[touches.buffer[i].index]), touches.buffer[i].writes,
+			       behind);
+	for (int i = 0; i < touches.count; i++) {
+		struct touched *touched = find(lanes, memories[touches.buffer[i].index]);
+		if (touches.buffer[i].writes)
+			touched->writer = lanes->next, touched->writer_lane = lane;
+		else
+			touched->reader[lane] = lanes->next;
+	}
 	lanes->last[lane] = lanes->next++;
 }
