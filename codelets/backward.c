@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/backward.h"
 #include "codelets/codelets.h"
-#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/rows.h"
 #include "kernels/scratch.h"
-
-double smalti_attention_lse_bytes(const struct attention_lse_arguments *a)
-{
-	const int64_t width = a->heads * a->head_dim, states = (a->first ? 0 : 1) + (a->last ? 0 : 1);
-	return smalti_bytes(a->dtype, (a->last ? 2 : 1) * a->queries + 2 * a->keys, width) +
-	       smalti_bytes(SMALTI_F32, a->queries * a->heads,
-			    states * (a->head_dim + 2) + (a->last ? 1 : 0));
-}
 
 double smalti_attention_backward_bytes(const struct attention_backward_arguments *a)
 {
@@ -22,44 +13,24 @@ double smalti_attention_backward_bytes(const struct attention_backward_arguments
 	       smalti_bytes(SMALTI_F32, a->queries, a->heads);
 }
 
-int smalti_cpu_attention_lse(const struct attention_lse_data *data, const struct attention_lse_arguments *a,
-			     struct smalti_error *error)
-{
-	const int64_t width = a->heads * a->head_dim;
-	const struct smalti_keys keys = {a->keys, data->k, data->v};
-	const struct smalti_attention attention = {
-	    .queries = a->queries,
-	    .blocks = 1,
-	    .heads = a->heads,
-	    .head_dim = a->head_dim,
-	    .q_stride = width,
-	    .k_stride = width,
-	    .v_stride = width,
-	    .dtype = a->dtype,
-	    .scale = a->scale,
-	    .first = a->first,
-	    .last = a->last,
-	    .lse = data->lse,
-	};
-	return smalti_attention(&attention, data->q, &keys, data->state, data->y, error);
-}
-
 int smalti_cpu_attention_backward(const struct attention_backward_data *data,
 				  const struct attention_backward_arguments *a, struct smalti_error *error)
 {
+	const int64_t width = a->heads * a->head_dim;
 	const struct smalti_attention_backward attention = {
 	    .queries = a->queries,
 	    .keys = a->keys,
 	    .heads = a->heads,
 	    .head_dim = a->head_dim,
+	    .kv_stride = 2 * width,
 	    .dtype = a->dtype,
 	    .scale = a->scale,
 	    .add_queries = a->add_queries,
 	    .add_keys = a->add_keys,
 	};
-	const struct smalti_attention_values values = {data->q, data->k,   data->v,
-						       data->y, data->lse, data->gy};
-	const struct smalti_attention_gradients gradients = {data->gq, data->gk, data->gv};
+	const void *v = (const char *)data->kv + width * smalti_dtype_bytes(a->dtype);
+	const struct smalti_attention_values values = {data->q, data->kv, v, data->y, data->lse, data->gy};
+	const struct smalti_attention_gradients gradients = {data->gq, data->gkv, (float *)data->gkv + width};
 	return smalti_attention_backward(&attention, &values, &gradients, error);
 }
 
@@ -71,8 +42,9 @@ int smalti_cpu_linear_input(const struct linear_input_data *data, const struct l
 					   .columns = a->in,
 					   .add = a->add,
 					   .b_dtype = a->dtype,
-					   .compute = a->compute};
-	return smalti_dense(&dense, data->gy, data->weight, data->gx, error);
+					   .compute = a->compute,
+					   .a_stride = a->stride};
+	return smalti_dense(&dense, (const float *)data->gy + a->first, data->weight, data->gx, error);
 }
 
 int smalti_cpu_linear_weight(const struct linear_weight_data *data, const struct linear_weight_arguments *a,
@@ -84,10 +56,12 @@ int smalti_cpu_linear_weight(const struct linear_weight_data *data, const struct
 					   .turned_a = true,
 					   .add = a->add,
 					   .b_dtype = a->dtype,
-					   .compute = a->compute};
+					   .compute = a->compute,
+					   .a_stride = a->stride};
+	const float *gy = (const float *)data->gy + a->first;
 	if (data->gbias)
-		smalti_column_sums(a->rows, a->out, data->gy, a->add, data->gbias);
-	return smalti_dense(&dense, data->gy, data->x, data->gweight, error);
+		smalti_column_sums(a->rows, a->out, a->stride, gy, a->add, data->gbias);
+	return smalti_dense(&dense, gy, data->x, data->gweight, error);
 }
 
 int smalti_cpu_gelu(const struct gelu_data *data, const struct gelu_arguments *a, struct smalti_error *error)
@@ -149,7 +123,7 @@ int smalti_cpu_column_sums(const struct column_sums_data *data, const struct col
 			   struct smalti_error *error)
 {
 	(void)error;
-	smalti_column_sums(a->rows, a->dim, data->x, a->add, data->y);
+	smalti_column_sums(a->rows, a->dim, a->dim, data->x, a->add, data->y);
 	return 0;
 }
 

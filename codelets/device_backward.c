@@ -5,7 +5,7 @@
 
 #define COLUMN_GROUPS(columns) (((columns) + SMALTI_SUM_COLUMNS - 1) / SMALTI_SUM_COLUMNS)
 
-/* Prepares rows of gy or of a weight as an operand of products. */
+/* Prepares a matrix, contiguous in memory, as an operand of products. */
 static int operand(struct smalti_device *device, enum smalti_device_slot slot,
 		   const struct smalti_device_memory *x, int64_t rows, int64_t columns,
 		   enum smalti_dtype dtype, enum smalti_dtype compute, struct smalti_device_matrix *matrix,
@@ -18,15 +18,17 @@ static int operand(struct smalti_device *device, enum smalti_device_slot slot,
 int smalti_device_linear_input(struct smalti_device *device, const struct linear_input_memories *data,
 			       const struct linear_input_arguments *a, struct smalti_error *error)
 {
+	const struct operand_arguments of_gy = {a->rows,    a->out,     a->first,  a->stride,
+						SMALTI_F32, a->compute, a->compute};
 	struct smalti_device_matrix gy, weight;
-	if (operand(device, SMALTI_DEVICE_X, data->gy, a->rows, a->out, SMALTI_F32, a->compute, &gy, error) <
-		0 ||
+	if (smalti_device_operand(device, SMALTI_DEVICE_X, data->gy, &of_gy, &gy, error) < 0 ||
 	    operand(device, SMALTI_DEVICE_WEIGHT, data->weight, a->out, a->in, a->dtype, a->compute, &weight,
 		    error) < 0)
 		return -1;
 	const struct smalti_device_product product = {.rows = a->rows,
 						      .in = a->out,
 						      .out = a->in,
+						      .x_first = gy.first,
 						      .x_stride = gy.stride,
 						      .w_stride = weight.stride,
 						      .y_stride = a->in,
@@ -39,20 +41,21 @@ int smalti_device_linear_input(struct smalti_device *device, const struct linear
 int smalti_device_linear_weight(struct smalti_device *device, const struct linear_weight_memories *data,
 				const struct linear_weight_arguments *a, struct smalti_error *error)
 {
-	const struct column_sums_arguments sums = {.rows = a->rows, .dim = a->out, .add = a->add};
+	const struct operand_arguments of_gy = {a->rows,    a->out,     a->first,  a->stride,
+						SMALTI_F32, a->compute, a->compute};
 	const struct smalti_device_memory *const summed[] = {data->gy, data->gbias};
 	struct smalti_device_matrix gy, x;
 	if (data->gbias &&
-	    smalti_device_groups(device, "column_sums", COLUMN_GROUPS(a->out), summed, &sums, error) < 0)
+	    smalti_device_groups(device, "gradient_sums", COLUMN_GROUPS(a->out), summed, a, error) < 0)
 		return -1;
-	if (operand(device, SMALTI_DEVICE_X, data->gy, a->rows, a->out, SMALTI_F32, a->compute, &gy, error) <
-		0 ||
+	if (smalti_device_operand(device, SMALTI_DEVICE_X, data->gy, &of_gy, &gy, error) < 0 ||
 	    operand(device, SMALTI_DEVICE_WEIGHT, data->x, a->rows, a->in, a->dtype, a->compute, &x, error) <
 		0)
 		return -1;
 	const struct smalti_device_product product = {.rows = a->out,
 						      .in = a->rows,
 						      .out = a->in,
+						      .x_first = gy.first,
 						      .x_stride = gy.stride,
 						      .w_stride = x.stride,
 						      .y_stride = a->in,
@@ -106,6 +109,7 @@ static int score(struct smalti_device *device, const struct attending *t,
 						      .out = t->a->keys,
 						      .x_first = t->first * x->stride,
 						      .x_stride = x->stride,
+						      .w_first = w->first,
 						      .w_stride = w->stride,
 						      .y_first = y_first,
 						      .y_stride = t->a->keys,
@@ -117,9 +121,9 @@ static int score(struct smalti_device *device, const struct attending *t,
 	return smalti_device_product(device, &product, x->memory, w->memory, t->scores, error);
 }
 
-/* Adds weightsᵀ·w to gk or gv [keys, head_dim], for each head. */
+/* Adds weightsᵀ·w to the gradient [keys, head_dim] of k or v, which is like `of`, for each head. */
 static int add_to_keys(struct smalti_device *device, const struct attending *t, int64_t first,
-		       const struct smalti_device_matrix *w, const struct smalti_device_memory *gradient,
+		       const struct smalti_device_matrix *w, const struct smalti_device_matrix *of,
 		       struct smalti_error *error)
 {
 	const struct smalti_device_product product = {.rows = t->a->keys,
@@ -129,7 +133,8 @@ static int add_to_keys(struct smalti_device *device, const struct attending *t, 
 						      .x_stride = t->a->keys,
 						      .w_first = t->first * w->stride,
 						      .w_stride = w->stride,
-						      .y_stride = t->a->heads * t->a->head_dim,
+						      .y_first = of->first,
+						      .y_stride = of->stride,
 						      .turned_x = true,
 						      .turned_w = true,
 						      .count = t->a->heads,
@@ -138,7 +143,7 @@ static int add_to_keys(struct smalti_device *device, const struct attending *t, 
 						      .y_step = t->a->head_dim,
 						      .adds = t->a->add_keys || t->first > 0,
 						      .dtype = w->dtype};
-	return smalti_device_product(device, &product, t->weights, w->memory, gradient, error);
+	return smalti_device_product(device, &product, t->weights, w->memory, t->data->gkv, error);
 }
 
 static int add_to_queries(struct smalti_device *device, const struct attending *t, struct smalti_error *error)
@@ -172,8 +177,8 @@ static int attend_queries(struct smalti_device *device, const struct attending *
 	    score(device, t, &t->gy, &t->v, scores_of(t), error) < 0 ||
 	    smalti_device_elements(device, "attention_weights", scores_of(t), buffers, &weights, error) < 0)
 		return -1;
-	if (add_to_keys(device, t, 0, &t->gy, t->data->gv, error) < 0 ||
-	    add_to_keys(device, t, scores_of(t), &t->q, t->data->gk, error) < 0)
+	if (add_to_keys(device, t, 0, &t->gy, &t->v, error) < 0 ||
+	    add_to_keys(device, t, scores_of(t), &t->q, &t->k, error) < 0)
 		return -1;
 	return add_to_queries(device, t, error);
 }
@@ -184,11 +189,11 @@ static int take_operands(struct smalti_device *device, struct attending *t, stru
 	const int64_t width = a->heads * a->head_dim;
 	if (operand(device, SMALTI_DEVICE_X, t->data->q, a->queries, width, a->dtype, a->dtype, &t->q,
 		    error) < 0 ||
-	    operand(device, SMALTI_DEVICE_WEIGHT, t->data->k, a->keys, width, a->dtype, a->dtype, &t->k,
-		    error) < 0 ||
-	    operand(device, SMALTI_DEVICE_FACTOR, t->data->v, a->keys, width, a->dtype, a->dtype, &t->v,
+	    operand(device, SMALTI_DEVICE_WEIGHT, t->data->kv, a->keys, 2 * width, a->dtype, a->dtype, &t->k,
 		    error) < 0)
 		return -1;
+	t->v = t->k;
+	t->v.first += width;
 	return operand(device, SMALTI_DEVICE_GRADIENT, t->data->gy, a->queries, width, SMALTI_F32, a->dtype,
 		       &t->gy, error);
 }

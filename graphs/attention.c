@@ -19,8 +19,8 @@ static void take_blocks(struct attention_arguments *a, struct smalti_tile **bloc
 {
 	for (int64_t i = 0; i < SMALTI_MANY; i++) {
 		const bool given = first + i < end;
-		blocks[i] = given ? keys->kv[first + i] : NULL;
-		a->keys[i] = given ? keys->rows[first + i] : 0;
+		blocks[i] = given ? keys->kv[first + i].tile : NULL;
+		a->keys[i] = given ? keys->kv[first + i].rows : 0;
 	}
 }
 
@@ -34,13 +34,11 @@ float smalti_attention_scale(int64_t head_dim)
 	return (float)(1.0 / sqrt((double)head_dim));
 }
 
-struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const struct smalti_heads *heads,
-				  int64_t queries, struct smalti_tile *q, const struct smalti_key_bands *keys)
+void smalti_attend(struct smalti_task_group *task_group, const struct smalti_heads *heads,
+		   struct smalti_value q, const struct smalti_key_bands *keys, struct smalti_tile *lse,
+		   struct smalti_tile *y)
 {
-	const int64_t width = heads->count * heads->dim;
-	struct smalti_tile *y =
-	    smalti_tile_new(task_group, queries, width * smalti_dtype_bytes(heads->dtype));
-	struct attention_arguments a = {.queries = queries,
+	struct attention_arguments a = {.queries = q.rows,
 					.heads = heads->count,
 					.head_dim = heads->dim,
 					.dtype = heads->dtype,
@@ -53,10 +51,10 @@ struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const st
 		end = task_end(keys, first);
 		a.first = first == 0;
 		a.last = end == keys->blocks;
-		struct attention_buffers buffers = {.q = q, .state = state, .y = a.last ? y : NULL};
+		struct attention_buffers buffers = {
+		    .q = q.tile, .state = state, .y = a.last ? y : NULL, .lse = a.last ? lse : NULL};
 		take_blocks(&a, buffers.kv, keys, first, end);
 		smalti_insert_attention(task_group, &buffers, &a);
 	}
 	smalti_tile_release(state);
-	return y;
 }

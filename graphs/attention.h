@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codelets/codelets.h"
-#include "rt/grid.h"
+#include "graphs/value.h"
 
 struct smalti_heads {
 	int64_t count, dim;
@@ -12,15 +12,15 @@ struct smalti_heads {
 /* Returns dim^-1/2, the scores' factor. */
 float smalti_attention_scale(int64_t head_dim);
 
-/* The keys and values for queries: blocks that are tiles [rows[i], 2·heads·dim], in this order. */
+/* The keys and values for queries: blocks [rows, 2·heads·dim], in this order. */
 struct smalti_key_bands {
 	int64_t blocks;
-	struct smalti_tile **kv;
-	int64_t *rows;
+	const struct smalti_value *kv;
 	const int *rank; /* a task takes blocks of one rank only; NULL: of any rank */
 };
 
-/* Returns a new tile [queries, heads·dim]: one block of queries attends to all keys, scores scaled. */
-struct smalti_tile *smalti_attend(struct smalti_task_group *task_group, const struct smalti_heads *heads,
-				  int64_t queries, struct smalti_tile *q,
-				  const struct smalti_key_bands *keys);
+/* Inserts y [queries, heads·dim] = the attention of a block of queries to all keys, scores scaled. lse: NULL,
+ * or f32 [heads, queries], as in kernels/attention.h. */
+void smalti_attend(struct smalti_task_group *task_group, const struct smalti_heads *heads,
+		   struct smalti_value q, const struct smalti_key_bands *keys, struct smalti_tile *lse,
+		   struct smalti_tile *y);

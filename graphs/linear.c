@@ -14,10 +14,14 @@ static struct matmul_arguments arguments_of(const struct smalti_linear *linear, 
 					 .epilogue = epilogue};
 }
 
+enum { DENSE_ROWS = 64 }; /* with fewer rows the library is slower than a product that streams the weights */
+
 static struct matmul_raw_arguments raw_arguments_of(const struct smalti_linear *linear,
 						    const struct matmul_arguments *arguments)
 {
-	struct matmul_raw_arguments raw = {.matmul = *arguments};
+	struct matmul_raw_arguments raw = {.matmul = *arguments,
+					   .dense = smalti_weight_is_trained(linear->weight) &&
+						    arguments->rows >= DENSE_ROWS};
 	for (int i = 0; i < 3; i++) {
 		const struct smalti_tensor_view *part = smalti_weight_view(linear->weight, i);
 		raw.dtype[i] = part->dtype;
@@ -55,15 +59,6 @@ void smalti_linear_into(struct smalti_task_group *task_group, const struct smalt
 {
 	const struct matmul_arguments arguments = arguments_of(linear, rows, x_dtype, epilogue, result);
 	insert(task_group, linear, &arguments, x, NULL, y);
-}
-
-struct smalti_tile *smalti_linear(struct smalti_task_group *task_group, const struct smalti_linear *linear,
-				  int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
-				  enum smalti_epilogue epilogue, enum smalti_dtype result)
-{
-	struct smalti_tile *y = smalti_tile_new(task_group, rows, linear->out * smalti_dtype_bytes(result));
-	smalti_linear_into(task_group, linear, rows, x_dtype, x, epilogue, result, y);
-	return y;
 }
 
 void smalti_linear_add(struct smalti_task_group *task_group, const struct smalti_linear *linear, int64_t rows,

@@ -7,11 +7,7 @@
 /* Linear layers on a tile of `rows` tokens. x is in dtype `x_dtype`; see kernels/matmul.h for the epilogues.
  */
 
-/* Returns a new tile [rows, out] of dtype `result` = epilogue(x·Wᵀ + b). */
-struct smalti_tile *smalti_linear(struct smalti_task_group *task_group, const struct smalti_linear *linear,
-				  int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
-				  enum smalti_epilogue epilogue, enum smalti_dtype result);
-/* Inserts this product with an existing tile y. */
+/* Inserts y [rows, out] in dtype `result` = epilogue(x·Wᵀ + b). */
 void smalti_linear_into(struct smalti_task_group *task_group, const struct smalti_linear *linear,
 			int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
 			enum smalti_epilogue epilogue, enum smalti_dtype result, struct smalti_tile *y);

@@ -8,10 +8,15 @@ libcore_la_SOURCES += \
 	graphs/latent_transform.c graphs/latent_transform.h \
 	graphs/linear.c graphs/linear.h \
 	graphs/noised_latents.c graphs/noised_latents.h \
+	graphs/layers/activation.c graphs/layers/attention.c graphs/layers/layers.h \
+	graphs/layers/linear.c graphs/layers/norm.c graphs/layers/residual.c \
+	graphs/layers/tape.c graphs/layers/tape.h \
 	graphs/parameters.c graphs/parameters.h \
 	graphs/tensors.c graphs/tensors.h \
 	graphs/text_encoder.h \
-	graphs/weight_forms.c graphs/weight_forms.h \
+	graphs/trained_weights.c \
+	graphs/value.h \
+	graphs/weight_forms.c graphs/weight_forms.h graphs/weight_parts.h \
 	graphs/weights.c graphs/weights.h \
 	graphs/pixart/block.c graphs/pixart/block.h \
 	graphs/pixart/conditions.c graphs/pixart/conditions.h \
@@ -19,14 +24,8 @@ libcore_la_SOURCES += \
 	graphs/pixart/dit.c graphs/pixart/dit.h \
 	graphs/pixart/forward.c graphs/pixart/forward.h \
 	graphs/pixart/shards.c graphs/pixart/shards.h \
-	graphs/pixart/train.c graphs/pixart/train.h graphs/pixart/train_pass.c graphs/pixart/train_pass.h \
-	graphs/pixart/train_backward.c \
-	graphs/pixart/train_block.c \
-	graphs/pixart/train_conditions.c \
-	graphs/pixart/train_ends.c \
-	graphs/pixart/train_layers.c \
-	graphs/pixart/train_linear.c \
-	graphs/pixart/train_probe.c \
+	graphs/pixart/train.c graphs/pixart/train.h graphs/pixart/train_pass.h \
+	graphs/pixart/train_ends.c graphs/pixart/train_probe.c \
 	graphs/pixart/weights.c graphs/pixart/weights.h \
 	graphs/strategy/choose.c graphs/strategy/choose.h \
 	graphs/strategy/cost.c graphs/strategy/cost.h \

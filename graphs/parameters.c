@@ -100,6 +100,7 @@ static int list(struct smalti_parameters *parameters, const struct smalti_transf
 	struct smalti_inventory *inventory = &parameters->inventory;
 	if (smalti_component_tensors(inventory, SMALTI_TRANSFORMER, config, SMALTI_F32, error) < 0)
 		return -1;
+	parameters->strategy = strategy;
 	parameters->shards = strategy->parts[SMALTI_AXIS_SHARD];
 	parameters->list =
 	    smalti_calloc((int64_t)inventory->count * parameters->shards, sizeof(*parameters->list), error);
@@ -212,17 +213,4 @@ int64_t smalti_parameters_find(const struct smalti_parameters *parameters, const
 	while (found && found > parameters->list && strcmp(found[-1].name, name) == 0)
 		found--;
 	return found ? found - parameters->list : -1;
-}
-
-int64_t smalti_parameters_find_part(const struct smalti_parameters *parameters, const char *name, int shard)
-{
-	const int64_t first = smalti_parameters_find(parameters, name);
-	for (int64_t i = first; i >= 0 && i < parameters->count; i++) {
-		const struct smalti_parameter *p = &parameters->list[i];
-		if (strcmp(p->name, name) != 0)
-			return -1;
-		if (!p->cut.is_part || p->cut.shard == shard)
-			return i;
-	}
-	return -1;
 }

@@ -28,6 +28,7 @@ struct smalti_parameter {
 /* All parameters of a configuration, in bytewise order of their names; a tensor's parts follow each other. */
 struct smalti_parameters {
 	int64_t count;
+	const struct smalti_strategy *strategy; /* that cuts them; outlives them */
 	int shards;
 	struct smalti_inventory inventory; /* owns the names */
 	struct smalti_parameter *list;
@@ -61,8 +62,6 @@ void smalti_parameters_free(struct smalti_parameters *parameters);
 
 /* Returns the index of a tensor, or of its first part, in the list; -1: no tensor has that name. */
 int64_t smalti_parameters_find(const struct smalti_parameters *parameters, const char *name);
-/* Returns the index of a shard's part, or of the tensor if it is whole; -1: the shard has nothing of it. */
-int64_t smalti_parameters_find_part(const struct smalti_parameters *parameters, const char *name, int shard);
 /* Returns a new tile of a parameter's size, such as for its gradient. */
 struct smalti_tile *smalti_parameter_tile(const struct smalti_parameter *parameter,
 					  struct smalti_task_group *task_group);

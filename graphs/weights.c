@@ -1,36 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/weights.h"
 #include "codelets/codelets.h"
-#include "graphs/weight_forms.h"
+#include "graphs/weight_parts.h"
 #include "rt/devices_alone.h"
 
 #include <stdarg.h>
 
 enum { NAME_LENGTH = 160 };
-
-struct smalti_weight {
-	struct smalti_weights *weights;
-	struct smalti_weight_source source;
-	struct smalti_tile_forms forms;
-	bool raw;                                      /* stays as the file has it */
-	bool fixed;                                    /* never becomes raw */
-	bool slice;                                    /* part of another weight */
-	void *host;                                    /* owned memory of part[0], if it is not in the file */
-	struct smalti_tile *tile;                      /* of the forms, */
-	struct smalti_tile *part[SMALTI_WEIGHT_PARTS]; /* or of the parts */
-	struct smalti_weight *next;
-};
-
-struct smalti_weights {
-	struct smalti_task_group *task_group;
-	struct smalti_task_group_source files;
-	const struct smalti_checkpoint *checkpoint;
-	enum smalti_dtype compute;
-	bool transient;
-	struct smalti_error error;
-	struct smalti_weight *first;
-	int64_t bytes;
-};
 
 static int check_files(const void *checkpoint, struct smalti_error *error)
 {
@@ -157,17 +133,21 @@ static void add_part(struct smalti_weight *weight, int rank, const int64_t *shap
 {
 	struct smalti_weights *weights = weight->weights;
 	struct smalti_weight_source *source = &weight->source;
-	if (smalti_checkpoint_find(weights->checkpoint, name, rank, shape, &source->part[source->parts],
-				   &weights->error) == 0)
+	if (weights->parameters)
+		smalti_weight_add_parameter(weight, name);
+	else if (smalti_checkpoint_find(weights->checkpoint, name, rank, shape, &source->part[source->parts],
+					&weights->error) == 0)
 		source->parts++;
 }
 
-/* Makes the forms of a complete weight; NULL after a failure. */
+/* Makes the forms of a complete weight; NULL after a failure. A parameter has none. */
 static struct smalti_weight *whole(struct smalti_weight *weight)
 {
 	struct smalti_weights *weights = weight->weights;
+	weight->raw = weight->raw || weights->parameters;
 	if (weights->error.code != SMALTI_OK ||
-	    smalti_weight_forms(&weight->source, &weight->forms, &weights->error) < 0)
+	    (!weights->parameters &&
+	     smalti_weight_forms(&weight->source, &weight->forms, &weights->error) < 0))
 		return NULL;
 	weights->bytes += made_bytes(weight);
 	return weight;
@@ -278,9 +258,8 @@ struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64
 	return linear;
 }
 
-/* Adds one tensor of any shape as a matrix. */
-static struct smalti_linear reshaped(struct smalti_weights *weights, const int64_t *shape, int rank,
-				     enum smalti_dtype compute, const char *prefix)
+struct smalti_linear smalti_weights_reshaped(struct smalti_weights *weights, const int64_t *shape, int rank,
+					     enum smalti_dtype compute, const char *prefix)
 {
 	struct smalti_weight *weight = add(weights, SMALTI_WEIGHT_MATRIX);
 	if (!weight)
@@ -301,13 +280,8 @@ static struct smalti_linear reshaped(struct smalti_weights *weights, const int64
 struct smalti_linear smalti_weights_linear_1x1(struct smalti_weights *weights, int64_t in, int64_t out,
 					       const char *prefix)
 {
-	return reshaped(weights, (const int64_t[]){out, in, 1, 1}, 4, weights->compute, prefix);
-}
-
-struct smalti_linear smalti_weights_exact_linear(struct smalti_weights *weights, const int64_t *shape,
-						 int rank, const char *prefix)
-{
-	return reshaped(weights, shape, rank, SMALTI_F32, prefix);
+	return smalti_weights_reshaped(weights, (const int64_t[]){out, in, 1, 1}, 4, weights->compute,
+				       prefix);
 }
 
 struct smalti_kernel smalti_weights_conv(struct smalti_weights *weights, int64_t in, int64_t out, int stride,
@@ -346,6 +320,10 @@ static struct smalti_weight *slice_of(const struct smalti_weight *of, const stru
 	for (int i = 0; i < of->source.parts; i++) {
 		struct smalti_tensor_view *part = &weight->source.part[i];
 		*part = of->source.part[i];
+		if (of->weights->parameters) {
+			smalti_weight_take_parameter(weight, of, i, slice->first_out + slice->first_in);
+			continue;
+		}
 		const int64_t size = smalti_dtype_bytes(part->dtype);
 		if (part->data)
 			part->data =
@@ -389,8 +367,12 @@ bool smalti_weight_is_raw(const struct smalti_weight *weight)
 
 struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index)
 {
+	if (index >= weight->source.parts)
+		return NULL;
+	if (weight->weights->parameters)
+		return smalti_weight_step_part(weight, index);
 	const struct smalti_tensor_view *part = smalti_weight_view(weight, index);
-	if (!weight->part[index] && index < weight->source.parts)
+	if (!weight->part[index])
 		weight->part[index] =
 		    smalti_tile_over(weight->weights->task_group, 1, part->bytes, part->data);
 	return weight->part[index];
@@ -410,10 +392,10 @@ static void prepare(struct smalti_weight *weight, struct smalti_tile *after)
 
 struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struct smalti_tile *after)
 {
-	if (smalti_weight_is_raw(weight))
-		return smalti_weight_part(weight, 0);
 	if (!weight || weight->tile)
 		return weight ? weight->tile : NULL;
+	if (smalti_weight_is_raw(weight))
+		return smalti_weight_part(weight, 0);
 	weight->tile = smalti_tile_of_forms(weight->weights->task_group, &weight->forms);
 	prepare(weight, after);
 	return weight->tile;

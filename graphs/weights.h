@@ -39,6 +39,12 @@ struct smalti_affine {
 struct smalti_weights *smalti_weights_new(struct smalti_task_group *task_group,
 					  const struct smalti_checkpoint *checkpoint,
 					  enum smalti_dtype compute, struct smalti_error *error);
+/* Makes the weights of a model in training: parameters (graphs/parameters.h), which outlive them. Matrices
+ * are raw. Only vectors, matrices and rows can be had of them. */
+struct smalti_parameters;
+struct smalti_weights *smalti_weights_of_parameters(const struct smalti_parameters *parameters,
+						    enum smalti_dtype compute, struct smalti_error *error);
+bool smalti_weights_train(const struct smalti_weights *weights);
 int smalti_weights_status(const struct smalti_weights *weights, struct smalti_error *error);
 /* Sets whether made forms live only until smalti_weight_done() and are made again at the next use. Otherwise,
  * and at first, they live as long as the weights. */
@@ -81,10 +87,9 @@ struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64
 /* Adds a 1×1 convolution [out, in, 1, 1], which is a matrix. */
 struct smalti_linear smalti_weights_linear_1x1(struct smalti_weights *weights, int64_t in, int64_t out,
 					       const char *prefix);
-/* Adds a tensor of any shape as the matrix [shape[0], product of the others], always in f32: for small
- * tensors with a large influence. */
-struct smalti_linear smalti_weights_exact_linear(struct smalti_weights *weights, const int64_t *shape,
-						 int rank, const char *prefix);
+/* Adds a tensor of any shape as the matrix [shape[0], product of the others], for products in `compute`. */
+struct smalti_linear smalti_weights_reshaped(struct smalti_weights *weights, const int64_t *shape, int rank,
+					     enum smalti_dtype compute, const char *prefix);
 struct smalti_kernel smalti_weights_conv(struct smalti_weights *weights, int64_t in, int64_t out, int stride,
 					 const char *prefix);
 struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64_t channels,
@@ -110,6 +115,18 @@ void smalti_weight_done(struct smalti_weight *weight);
 bool smalti_weight_is_raw(const struct smalti_weight *weight);
 struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index);
 const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *weight, int index);
+
+/* Tells whether it is a parameter, and which one in the list part `index` is. @{ */
+bool smalti_weight_is_trained(const struct smalti_weight *weight);
+int64_t smalti_weight_parameter(const struct smalti_weight *weight, int index);
+/* @} */
+/* Begins and ends the time between two changes of the parameters. Meanwhile products read copies, rounded to
+ * their dtype, where that pays, and biases of stacked matrices are joined (graphs/trained_weights.c). @{ */
+void smalti_weights_begin_step(struct smalti_weights *weights, struct smalti_task_group *task_group);
+void smalti_weights_end_step(struct smalti_weights *weights);
+/* @} */
+/* Returns the bytes of these copies. */
+int64_t smalti_weights_step_bytes(const struct smalti_weights *weights, const struct smalti_session *session);
 
 /* Inserts tasks about the memory of a table: to begin reading it when `after` has been written, and to give
  * it back behind all readers so far. */

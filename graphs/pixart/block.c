@@ -1,13 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/pixart/block.h"
-#include "graphs/linear.h"
 #include "graphs/pixart/cross_cache.h"
 #include "rt/task.h"
+
+static const struct smalti_dit_task block_task = {SMALTI_GRAIN_BLOCK, "block", "block's gradients"},
+				    parts_task = {SMALTI_GRAIN_HALF_BLOCK, "caption's keys",
+						  "keys' gradients"},
+				    keys_task = {SMALTI_GRAIN_HALF_BLOCK, "norm and projections",
+						 "projections' gradients"},
+				    attention_task = {SMALTI_GRAIN_HALF_BLOCK, "attention",
+						      "attention's gradients"},
+				    rest_task = {SMALTI_GRAIN_HALF_BLOCK, "attention and MLP",
+						 "MLP's and caption's gradients"};
+
+bool smalti_dit_forward_open(struct smalti_dit_forward *f)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const int64_t bands = f->tokens->partition.bands;
+	f->keys = smalti_calloc(bands, sizeof(*f->keys), &error);
+	f->ranks = smalti_calloc(bands, sizeof(*f->ranks), &error);
+	if (f->tape->records)
+		f->part = smalti_calloc(f->tape->parts, sizeof(*f->part), &error);
+	if (error.code == SMALTI_OK)
+		return true;
+	smalti_task_group_break(f->task_group, &error);
+	return false;
+}
+
+void smalti_dit_forward_close(struct smalti_dit_forward *f)
+{
+	free(f->keys);
+	free(f->ranks);
+	free(f->part);
+}
 
 int64_t smalti_dit_rows(const struct smalti_dit_forward *f, int64_t band)
 {
 	return smalti_partition_rows(&f->tokens->partition, band);
 }
+
+/* Places */
 
 /* Returns the place of a shard of a band. */
 static int place_of(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band,
@@ -19,7 +51,10 @@ static int place_of(const struct smalti_dit_forward *f, struct smalti_dit_positi
 
 static void go_to(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band, int shard)
 {
-	smalti_task_group_place(f->task_group, place_of(f, at, band, shard));
+	if (f->tape->records)
+		smalti_tape_go(f->tape, f->tokens->band[band].rank * f->shards->count + shard);
+	else
+		smalti_task_group_place(f->task_group, place_of(f, at, band, shard));
 }
 
 void smalti_dit_go_home(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band)
@@ -50,10 +85,13 @@ static int turn(const struct smalti_dit_forward *f, int64_t band, int i, int sha
 	return weight_shards(f) > 1 ? (f->tokens->band[band].shard + 1 + i) % shards : i;
 }
 
-static struct smalti_heads heads_of(const struct smalti_dit_forward *f, int64_t count)
+static struct smalti_heads heads_of(const struct smalti_dit_forward *f, int64_t count,
+				    enum smalti_dtype dtype)
 {
-	return (struct smalti_heads){count, f->dit->config.head_dim, f->dit->compute};
+	return (struct smalti_heads){count, f->dit->config.head_dim, dtype};
 }
+
+/* Order and tasks */
 
 bool smalti_dit_together(const struct smalti_dit_forward *f)
 {
@@ -62,7 +100,7 @@ bool smalti_dit_together(const struct smalti_dit_forward *f)
 
 /* Sets the priority of what follows. A patch goes through all layers of a stage before the next one; its own
  * tasks run as they are ready. Keys that other places wait for, by the strategy, are made as early as
- * possible. */
+ * possible. In training tasks run in any order. */
 void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t band, int64_t block,
 			    enum smalti_dit_phase phase)
 {
@@ -71,64 +109,95 @@ void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t band, in
 	const int64_t path = smalti_dit_together(f)
 				 ? (f->dit->config.layers - 1 - block) * PHASES + (int64_t)phase + 1 + ahead
 				 : f->strategy->patches - f->tokens->band[band].patch;
-	smalti_task_group_path(f->task_group, f->behind + path);
+	if (!f->tape->records)
+		smalti_task_group_path(f->task_group, f->behind + path);
 }
 
-/* Returns the flops of so many tokens in a block. */
-static double block_flops(const struct smalti_dit_forward *f, int64_t tokens)
+void smalti_dit_begin_task(const struct smalti_dit_forward *f, const struct smalti_dit_task *task,
+			   double rows, int owner)
 {
 	const struct smalti_partition *partition = &f->tokens->partition;
 	const double width = (double)f->dit->config.width, all = (double)partition->first[partition->bands];
-	return (28 * width + 4 * all) * width * (double)tokens;
+	const struct smalti_fusion fusion = {task->name, task->grain, (28 * width + 4 * all) * width * rows,
+					     owner};
+	smalti_tape_begin_task(f->tape, &fusion, task->backward);
 }
 
-void smalti_dit_begin_task(const struct smalti_dit_forward *f, int64_t band, enum smalti_grain grain,
-			   const char *name)
+void smalti_dit_begin_band(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band,
+			   const struct smalti_dit_task *task)
 {
-	const struct smalti_partition *partition = &f->tokens->partition;
-	const struct smalti_fusion fusion = {name, grain,
-					     block_flops(f, smalti_dit_rows(f, band)) / f->shards->count,
-					     partition->owner ? partition->owner[band] : SMALTI_ANYWHERE};
-	smalti_fuse_begin(f->task_group, &fusion);
+	const int *owner = f->tokens->partition.owner;
+	const double rows = (double)smalti_dit_rows(f, band) / f->shards->count;
+	if (!f->tape->records) {
+		smalti_dit_begin_task(f, task, rows, owner ? owner[band] : SMALTI_ANYWHERE);
+		return;
+	}
+	smalti_task_group_at(f->task_group, at.block, band);
+	smalti_dit_go_home(f, at, band);
+	smalti_dit_begin_task(f, task, rows, f->tape->place[f->tape->part]);
 }
 
-void smalti_dit_begin_pass(const struct smalti_dit_forward *f, int branches)
+/* What a block's bands read */
+
+/* Returns a row of the block's modulation, where tasks run. */
+static struct smalti_gate modulation_of(const struct smalti_dit_forward *f, int64_t block, int64_t row)
 {
-	const struct smalti_partition *partition = &f->tokens->partition;
-	const struct smalti_fusion fusion = {"pass", SMALTI_GRAIN_PASS,
-					     block_flops(f, partition->first[partition->bands]) *
-						 (double)f->dit->config.layers * branches,
-					     SMALTI_ANYWHERE};
-	smalti_fuse_begin(f->task_group, &fusion);
+	return f->tape->records ? (struct smalti_gate){f->part[f->tape->part].modulation, row}
+				: (struct smalti_gate){f->modulation, block * BLOCK_ROWS + row};
 }
 
-void smalti_dit_end_task(const struct smalti_dit_forward *f)
+/* Computes at each part what all its bands read. */
+static void begin_parts(const struct smalti_dit_forward *f, struct smalti_dit_position at)
 {
-	smalti_fuse_end(f->task_group);
+	struct smalti_tape *tape = f->tape;
+	const int64_t tokens = f->caption.rows;
+	for (int i = 0; tape->records && i < tape->parts; i++) {
+		const struct smalti_dit_shard *shard = &f->shards->shard[i % f->shards->count];
+		struct smalti_dit_part *part = &f->part[i];
+		*part = (struct smalti_dit_part){.kv = {.tile = NULL}};
+		smalti_tape_go(tape, i);
+		smalti_dit_begin_task(f, &parts_task, (double)tokens, tape->place[i]);
+		smalti_layer_modulation(tape, f->dit->blocks[at.block].table, BLOCK_ROWS,
+					f->conditions->adaln, BLOCK_ROWS, 0, &part->modulation);
+		if (shard->heads > 0)
+			part->kv = smalti_layer_linear(tape, &shard->blocks[at.block].cross.kv, f->caption,
+						       f->dit->compute);
+		smalti_tape_end_task(tape);
+	}
 }
 
-struct smalti_tile *smalti_dit_modulate(const struct smalti_dit_forward *f, int64_t band,
-					struct smalti_tile *x, struct smalti_tile *modulation,
-					int64_t shift_row, int64_t scale_row, double epsilon)
+static void end_parts(const struct smalti_dit_forward *f)
 {
-	const int64_t width = f->dit->config.width, rows = smalti_dit_rows(f, band);
-	struct smalti_tile *h =
-	    smalti_tile_new(f->task_group, rows, width * smalti_dtype_bytes(f->dit->compute));
-	smalti_insert(ln_modulate, f->task_group, (.x = x, .modulation = modulation, .y = h), .rows = rows,
-		      .dim = width, .shift_row = shift_row, .scale_row = scale_row, .epsilon = (float)epsilon,
-		      .dtype = f->dit->compute);
-	smalti_tile_moves_as(h, SMALTI_MOVE_SUMS);
-	return h;
+	for (int i = 0; f->tape->records && i < f->tape->parts; i++) {
+		smalti_value_release(f->tape, &f->part[i].modulation);
+		smalti_value_release(f->tape, &f->part[i].kv);
+	}
+}
+
+/* Returns the caption's keys and values for a shard's heads, where tasks run. */
+static struct smalti_value caption_keys(const struct smalti_dit_forward *f, struct smalti_dit_position at,
+					struct smalti_cross_cache *cache, int shard)
+{
+	if (f->tape->records)
+		return f->part[f->tape->part].kv;
+	return weight_shards(f) > 1 ? smalti_dit_caption_shard(f, at, cache, shard) : cache->block[at.block];
 }
 
 /* Self-attention */
 
-bool smalti_dit_projections_new(const struct smalti_dit_forward *f, struct smalti_dit_projections *p)
+/* Its input: the queries, keys and values of each band and shard; without a tile for bands that have none
+ * yet. */
+struct projections {
+	struct smalti_value *q, *kv;
+};
+
+/* Makes the lists for all bands; false, with the task group broken, if memory is missing. */
+static bool open_projections(const struct smalti_dit_forward *f, struct projections *p)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t count = f->tokens->partition.bands * f->shards->count;
-	p->q = smalti_calloc(count, sizeof(struct smalti_tile *), &error);
-	p->kv = smalti_calloc(count, sizeof(struct smalti_tile *), &error);
+	p->q = smalti_calloc(count, sizeof(*p->q), &error);
+	p->kv = smalti_calloc(count, sizeof(*p->kv), &error);
 	if (p->q && p->kv)
 		return true;
 	free(p->q);
@@ -137,17 +206,19 @@ bool smalti_dit_projections_new(const struct smalti_dit_forward *f, struct smalt
 	return false;
 }
 
-void smalti_dit_project(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band,
-			struct smalti_tile *x, struct smalti_dit_projections *p)
+/* Makes the queries, keys and values of a band. */
+static void project(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band,
+		    struct smalti_value x, const struct projections *p)
 {
-	const enum smalti_dtype dtype = f->dit->compute;
-	const int64_t first_row = at.block * BLOCK_ROWS, rows = smalti_dit_rows(f, band);
-	smalti_tile_moves_as(x, SMALTI_MOVE_STREAM); /* from the stage before */
+	struct smalti_tape *tape = f->tape;
+	smalti_tile_moves_as(x.tile, SMALTI_MOVE_STREAM); /* from the stage before */
 	smalti_dit_begin_phase(f, band, at.block, KEYS);
 	smalti_dit_go_home(f, at, band);
-	smalti_dit_begin_task(f, band, SMALTI_GRAIN_HALF_BLOCK, "norm and projections");
-	struct smalti_tile *h = smalti_dit_modulate(f, band, x, f->modulation, first_row + SHIFT_ATTENTION,
-						    first_row + SCALE_ATTENTION, f->dit->config.norm_eps);
+	smalti_dit_begin_band(f, at, band, &keys_task);
+	const struct smalti_gate shift = modulation_of(f, at.block, SHIFT_ATTENTION);
+	struct smalti_value h =
+	    smalti_layer_norm(tape, x, shift.modulation, shift.row, f->dit->config.norm_eps, f->dit->compute);
+	smalti_tile_moves_as(h.tile, SMALTI_MOVE_SUMS);
 	for (int shard = 0; shard < f->shards->count; shard++) {
 		const struct smalti_dit_shard *s = &f->shards->shard[shard];
 		const int64_t i = band * f->shards->count + shard;
@@ -156,14 +227,14 @@ void smalti_dit_project(const struct smalti_dit_forward *f, struct smalti_dit_po
 		go_to_weights(f, at, band, shard);
 		const struct smalti_dit_attention *w = &s->blocks[at.block].self;
 		/* keys and values first: others wait for them */
-		p->kv[i] = smalti_linear(f->task_group, &w->kv, rows, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
-		p->q[i] = smalti_linear(f->task_group, &w->q, rows, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
-		smalti_tile_moves_as(p->q[i], SMALTI_MOVE_HEADS);
-		smalti_tile_moves_as(p->kv[i], SMALTI_MOVE_KEYS);
+		p->kv[i] = smalti_layer_linear(tape, &w->kv, h, f->dit->attention);
+		p->q[i] = smalti_layer_linear(tape, &w->q, h, f->dit->attention);
+		smalti_tile_moves_as(p->q[i].tile, SMALTI_MOVE_HEADS);
+		smalti_tile_moves_as(p->kv[i].tile, SMALTI_MOVE_KEYS);
 	}
-	smalti_tile_release(h);
-	smalti_dit_end_task(f);
-	smalti_tile_moves_as(x, SMALTI_MOVE_SUMS);
+	smalti_value_release(tape, &h);
+	smalti_tape_end_task(tape);
+	smalti_tile_moves_as(x.tile, SMALTI_MOVE_SUMS);
 }
 
 static bool same_rank(const struct smalti_dit_forward *f, int64_t band, int64_t other)
@@ -178,7 +249,7 @@ static bool is_warm(const struct smalti_dit_forward *f)
 
 /* Returns the keys and values of a branch's block from the previous pass, or from earlier patches of this
  * one. */
-static struct smalti_tile **kept_of(const struct smalti_dit_forward *f, struct smalti_dit_position at)
+static struct smalti_value *kept_of(const struct smalti_dit_forward *f, struct smalti_dit_position at)
 {
 	const int64_t count = f->tokens->partition.bands * f->shards->count;
 	return f->conditions->kept
@@ -188,15 +259,14 @@ static struct smalti_tile **kept_of(const struct smalti_dit_forward *f, struct s
 
 /* Returns the keys of band `other` that `band` reads: this pass's, if they are made and the strategy does not
  * ask for older ones. */
-static struct smalti_tile *keys_for(const struct smalti_dit_forward *f, struct smalti_dit_position at,
-				    int64_t band, int64_t other, int shard,
-				    const struct smalti_dit_projections *p)
+static struct smalti_value keys_for(const struct smalti_dit_forward *f, struct smalti_dit_position at,
+				    int64_t band, int64_t other, int shard, const struct projections *p)
 {
-	struct smalti_tile **kept = kept_of(f, at);
+	const struct smalti_value *kept = kept_of(f, at);
 	const int64_t i = other * f->shards->count + shard;
 	const bool older =
 	    is_warm(f) && f->strategy->exchange == SMALTI_EXCHANGE_DISPLACED && !same_rank(f, band, other);
-	return kept && (older || !p->kv[i]) ? kept[i] : p->kv[i];
+	return kept && (older || !p->kv[i].tile) ? kept[i] : p->kv[i];
 }
 
 /* Returns the band where a ring begins: the first one of the band's rank and patch. */
@@ -209,49 +279,47 @@ static int64_t ring_begin(const struct smalti_dit_forward *f, int64_t band)
 	return band;
 }
 
-static const struct smalti_key_bands *gather(struct smalti_key_bands *keys,
-					     const struct smalti_dit_forward *f,
-					     struct smalti_dit_position at, int64_t band, int shard,
-					     const struct smalti_dit_projections *p)
+static struct smalti_key_bands gather(const struct smalti_dit_forward *f, struct smalti_dit_position at,
+				      int64_t band, int shard, const struct projections *p)
 {
 	const int64_t bands = f->tokens->partition.bands, begin = ring_begin(f, band);
-	*keys = f->keys;
-	keys->rank = f->strategy->exchange == SMALTI_EXCHANGE_RING ? f->ranks : NULL;
-	keys->blocks = 0;
+	struct smalti_key_bands keys = {
+	    .kv = f->keys, .rank = f->strategy->exchange == SMALTI_EXCHANGE_RING ? f->ranks : NULL};
 	for (int64_t i = 0; i < bands; i++) {
 		const int64_t other = (begin + i) % bands;
 		if (f->strategy->exchange >= SMALTI_EXCHANGE_MASKED && !same_rank(f, band, other))
 			continue;
-		keys->kv[keys->blocks] = keys_for(f, at, band, other, shard, p);
-		keys->rows[keys->blocks] = smalti_dit_rows(f, other);
-		f->ranks[keys->blocks++] = f->tokens->band[other].rank;
+		f->keys[keys.blocks] = keys_for(f, at, band, other, shard, p);
+		f->ranks[keys.blocks++] = f->tokens->band[other].rank;
 	}
 	return keys;
 }
 
-void smalti_dit_self_attention(const struct smalti_dit_forward *f, struct smalti_dit_position at,
-			       int64_t band, const struct smalti_dit_projections *p, struct smalti_tile *x)
+/* Inserts x + gate ⊙ O(attention) for a band: its queries against the keys that the strategy lets it read. */
+static void self_attention(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band,
+			   const struct projections *p, struct smalti_value *x)
 {
-	const int64_t rows = smalti_dit_rows(f, band);
 	const int shards = f->shards->count;
+	struct smalti_value sum = {.tile = NULL};
 	smalti_dit_begin_phase(f, band, at.block, ATTENTION);
 	for (int i = 0; i < shards; i++) {
 		const int shard = turn(f, band, i, shards);
 		const struct smalti_dit_shard *s = &f->shards->shard[shard];
-		const struct smalti_heads heads = heads_of(f, s->heads);
-		struct smalti_key_bands keys;
+		const struct smalti_heads heads = heads_of(f, s->heads, f->dit->attention);
 		if (s->heads == 0)
 			continue;
 		go_to(f, at, band, shard);
-		struct smalti_tile *o =
-		    smalti_attend(f->task_group, &heads, rows, p->q[band * shards + shard],
-				  gather(&keys, f, at, band, shard, p));
-		smalti_tile_moves_as(o, SMALTI_MOVE_HEADS);
+		const struct smalti_key_bands keys = gather(f, at, band, shard, p);
+		struct smalti_value o =
+		    smalti_layer_attend(f->tape, &heads, p->q[band * shards + shard], &keys);
+		smalti_tile_moves_as(o.tile, SMALTI_MOVE_HEADS);
 		go_to_weights(f, at, band, shard);
-		smalti_linear_gate_add(f->task_group, &s->blocks[at.block].self.out, rows, f->dit->compute, o,
-				       f->modulation, at.block * BLOCK_ROWS + GATE_ATTENTION, x);
-		smalti_tile_release(o);
+		smalti_layer_add(f->tape, &s->blocks[at.block].self.out, o,
+				 modulation_of(f, at.block, GATE_ATTENTION), x, &sum);
+		smalti_value_release(f->tape, &o);
 	}
+	smalti_dit_go_home(f, at, band);
+	smalti_layer_added(f->tape, modulation_of(f, at.block, GATE_ATTENTION), false, x, &sum);
 }
 
 /* Tells whether a later task of this pass or of the next one reads this pass's keys and values. */
@@ -261,59 +329,84 @@ static bool is_kept(const struct smalti_dit_forward *f)
 	return f->conditions->kept && (next || (is_warm(f) && f->strategy->parts[SMALTI_AXIS_STAGE] > 1));
 }
 
-void smalti_dit_projections_release(const struct smalti_dit_forward *f, struct smalti_dit_position at,
-				    struct smalti_dit_projections *p)
+/* Releases these keys after their last reader was inserted. They are kept if a later task reads them. */
+static void close_projections(const struct smalti_dit_forward *f, struct smalti_dit_position at,
+			      const struct projections *p)
 {
-	struct smalti_tile **kept = kept_of(f, at);
+	struct smalti_value *kept = kept_of(f, at);
 	for (int64_t i = 0; i < f->tokens->partition.bands * f->shards->count; i++) {
-		if (p->kv[i] && is_kept(f)) {
-			smalti_tile_release(kept[i]);
+		if (p->kv[i].tile && is_kept(f)) {
+			smalti_value_release(f->tape, &kept[i]);
 			kept[i] = p->kv[i];
-			p->kv[i] = NULL;
+			p->kv[i] = (struct smalti_value){.tile = NULL};
 		}
-		smalti_tile_release(p->q[i]);
-		smalti_tile_release(p->kv[i]);
+		smalti_value_release(f->tape, &p->q[i]);
+		smalti_value_release(f->tape, &p->kv[i]);
 	}
 	free(p->q);
 	free(p->kv);
 }
 
-/* Cross-attention */
-
-static void attend_caption(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band,
-			   struct smalti_cross_cache *cache, struct smalti_tile **q, struct smalti_tile *x)
+static bool goes_on(const struct smalti_dit_forward *f)
 {
-	const int64_t rows = smalti_dit_rows(f, band);
-	const int shards = weight_shards(f);
-	for (int i = 0; i < shards; i++) {
-		const int shard = turn(f, band, i, shards);
-		const int64_t count = shards > 1 ? f->shards->shard[shard].heads : f->dit->config.heads;
-		const struct smalti_heads heads = heads_of(f, count);
-		if (count == 0)
-			continue;
-		go_to_weights(f, at, band, shard);
-		struct smalti_tile *kv = cache->block[at.block];
-		if (shards > 1)
-			kv = smalti_dit_caption_shard(f, at, cache, shard);
-		const struct smalti_key_bands keys = {1, &kv, &cache->tokens, NULL};
-		struct smalti_tile *o = smalti_attend(f->task_group, &heads, rows, q[i], &keys);
-		smalti_linear_add(f->task_group, &weights_of(f, at.block, shard)->cross.out, rows,
-				  f->dit->compute, o, x);
-		smalti_tile_release(o);
-	}
+	return !smalti_task_group_broken(f->task_group);
 }
 
-void smalti_dit_cross_attention(const struct smalti_dit_forward *f, struct smalti_dit_position at,
-				int64_t band, struct smalti_cross_cache *cache, struct smalti_tile *x)
+void smalti_dit_attend(const struct smalti_dit_forward *f, struct smalti_dit_position at,
+		       struct smalti_dit_range range, struct smalti_value *x)
 {
-	const int64_t rows = smalti_dit_rows(f, band);
+	struct projections p;
+	if (!open_projections(f, &p))
+		return;
+	for (int64_t b = range.begin; b < range.end && goes_on(f); b++)
+		project(f, at, b, x[b], &p);
+	for (int64_t b = range.begin; b < range.end && goes_on(f); b++) {
+		smalti_dit_go_home(f, at, b);
+		smalti_dit_begin_band(f, at, b, &attention_task);
+		self_attention(f, at, b, &p, &x[b]);
+		smalti_tape_end_task(f->tape);
+	}
+	close_projections(f, at, &p);
+}
+
+/* Cross-attention */
+
+/* Adds what each shard's heads read of the caption. */
+static void attend_caption(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band,
+			   struct smalti_cross_cache *cache, const struct smalti_value *q,
+			   struct smalti_value *x)
+{
 	const int shards = weight_shards(f);
-	struct smalti_tile *q[SMALTI_MOST_SHARDS] = {NULL};
+	const struct smalti_gate none = {.row = 0};
+	struct smalti_value sum = {.tile = NULL};
+	for (int i = 0; i < shards; i++) {
+		const int shard = turn(f, band, i, shards);
+		if (!q[i].tile)
+			continue;
+		go_to_weights(f, at, band, shard);
+		const struct smalti_heads heads =
+		    heads_of(f, q[i].columns / f->dit->config.head_dim, f->dit->compute);
+		const struct smalti_value kv = caption_keys(f, at, cache, shard);
+		const struct smalti_key_bands keys = {1, &kv, NULL};
+		struct smalti_value o = smalti_layer_attend(f->tape, &heads, q[i], &keys);
+		smalti_layer_add(f->tape, &weights_of(f, at.block, shard)->cross.out, o, none, x, &sum);
+		smalti_value_release(f->tape, &o);
+	}
+	smalti_dit_go_home(f, at, band);
+	smalti_layer_added(f->tape, none, false, x, &sum);
+}
+
+/* Inserts x + O(attention(x, caption)), without norm, modulation and gate. */
+static void cross_attention(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band,
+			    struct smalti_cross_cache *cache, struct smalti_value *x)
+{
+	const int shards = weight_shards(f);
+	struct smalti_value q[SMALTI_MOST_SHARDS] = {{.tile = NULL}};
 	smalti_dit_begin_phase(f, band, at.block, CROSS_ATTENTION);
-	if (cache->tokens == 1) {
+	if (cache && cache->tokens == 1) {
 		smalti_dit_go_home(f, at, band);
-		smalti_insert(add_row, f->task_group, (.row = cache->block[at.block], .y = x), .rows = rows,
-			      .dim = f->dit->config.width);
+		smalti_insert(add_row, f->task_group, (.row = cache->block[at.block].tile, .y = x->tile),
+			      .rows = x->rows, .dim = x->columns);
 		return;
 	}
 	for (int i = 0; i < shards; i++) { /* all shards read x before the first one adds to it */
@@ -321,37 +414,82 @@ void smalti_dit_cross_attention(const struct smalti_dit_forward *f, struct smalt
 		if (shards > 1 && f->shards->shard[shard].heads == 0)
 			continue;
 		go_to_weights(f, at, band, shard);
-		q[i] = smalti_linear(f->task_group, &weights_of(f, at.block, shard)->cross.q, rows,
-				     SMALTI_F32, x, SMALTI_EPILOGUE_NONE, f->dit->compute);
+		q[i] = smalti_layer_linear(f->tape, &weights_of(f, at.block, shard)->cross.q, *x,
+					   f->dit->compute);
 	}
 	attend_caption(f, at, band, cache, q, x);
 	for (int i = 0; i < shards; i++)
-		smalti_tile_release(q[i]);
+		smalti_value_release(f->tape, &q[i]);
 }
 
 /* MLP */
 
-void smalti_dit_mlp(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band,
-		    struct smalti_tile *x)
+/* Inserts x + gate ⊙ MLP(LN-modulated x). */
+static void mlp(const struct smalti_dit_forward *f, struct smalti_dit_position at, int64_t band, bool last,
+		struct smalti_value *x)
 {
-	const enum smalti_dtype dtype = f->dit->compute;
-	const int64_t first_row = at.block * BLOCK_ROWS, rows = smalti_dit_rows(f, band);
 	const int shards = weight_shards(f);
+	struct smalti_value sum = {.tile = NULL};
 	smalti_dit_begin_phase(f, band, at.block, MLP);
 	smalti_dit_go_home(f, at, band);
-	struct smalti_tile *h = smalti_dit_modulate(f, band, x, f->modulation, first_row + SHIFT_MLP,
-						    first_row + SCALE_MLP, f->dit->config.norm_eps);
+	const struct smalti_gate shift = modulation_of(f, at.block, SHIFT_MLP);
+	struct smalti_value h = smalti_layer_norm(f->tape, *x, shift.modulation, shift.row,
+						  f->dit->config.norm_eps, f->dit->compute);
+	smalti_tile_moves_as(h.tile, SMALTI_MOVE_SUMS);
 	for (int i = 0; i < shards; i++) {
 		const int shard = turn(f, band, i, shards);
 		const struct smalti_dit_block *w = weights_of(f, at.block, shard);
 		if (shards > 1 && f->shards->shard[shard].columns == 0)
 			continue;
 		go_to_weights(f, at, band, shard);
-		struct smalti_tile *hidden =
-		    smalti_linear(f->task_group, &w->ff_in, rows, dtype, h, SMALTI_EPILOGUE_GELU, dtype);
-		smalti_linear_gate_add(f->task_group, &w->ff_out, rows, dtype, hidden, f->modulation,
-				       first_row + GATE_MLP, x);
-		smalti_tile_release(hidden);
+		struct smalti_value hidden =
+		    smalti_layer_activated(f->tape, &w->ff_in, h, SMALTI_EPILOGUE_GELU, f->dit->compute);
+		smalti_layer_add(f->tape, &w->ff_out, hidden, modulation_of(f, at.block, GATE_MLP), x, &sum);
+		smalti_value_release(f->tape, &hidden);
 	}
-	smalti_tile_release(h);
+	smalti_value_release(f->tape, &h);
+	smalti_dit_go_home(f, at, band);
+	smalti_layer_added(f->tape, modulation_of(f, at.block, GATE_MLP), last, x, &sum);
+}
+
+void smalti_dit_block(const struct smalti_dit_forward *f, struct smalti_dit_position at,
+		      struct smalti_dit_range range, bool attended, struct smalti_cross_cache *cache,
+		      bool last, struct smalti_value *x)
+{
+	const bool single = f->tokens->partition.bands == 1; /* no task waits for other bands */
+	const bool apart = f->tape->records, joined = !apart && !attended;
+	struct projections p;
+	if (joined && !open_projections(f, &p))
+		return;
+	if (single)
+		smalti_dit_begin_band(f, at, 0, &block_task);
+	begin_parts(f, at);
+	if (apart && !attended)
+		smalti_dit_attend(f, at, range, x);
+	for (int64_t b = range.begin; joined && b < range.end; b++)
+		project(f, at, b, x[b], &p);
+	for (int64_t b = range.begin; b < range.end && goes_on(f); b++) {
+		smalti_dit_begin_band(f, at, b, &rest_task);
+		if (joined)
+			self_attention(f, at, b, &p, &x[b]);
+		cross_attention(f, at, b, cache, &x[b]);
+		mlp(f, at, b, last, &x[b]);
+		smalti_tape_end_task(f->tape);
+	}
+	end_parts(f);
+	if (joined)
+		close_projections(f, at, &p);
+	if (single)
+		smalti_tape_end_task(f->tape);
+}
+
+struct smalti_value smalti_dit_project_out(const struct smalti_dit_forward *f, struct smalti_value final,
+					   struct smalti_value x)
+{
+	const double epsilon = 1e-6; /* fixed, independent of norm_eps */
+	struct smalti_value h = smalti_layer_norm(f->tape, x, final, 0, epsilon, f->dit->compute);
+	smalti_tile_moves_as(h.tile, SMALTI_MOVE_SUMS);
+	const struct smalti_value v = smalti_layer_linear(f->tape, &f->dit->out, h, SMALTI_F32);
+	smalti_value_release(f->tape, &h);
+	return v;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/pixart/cross_cache.h"
-#include "graphs/linear.h"
 
 int64_t smalti_dit_cross_cache_bytes(const struct smalti_denoiser *denoiser, int64_t tokens)
 {
@@ -10,16 +9,16 @@ int64_t smalti_dit_cross_cache_bytes(const struct smalti_denoiser *denoiser, int
 }
 
 /* Makes a single token's row; the query does not matter. */
-static struct smalti_tile *constant_row(const struct smalti_dit *dit, struct smalti_task_group *task_group,
-					int64_t i, struct smalti_tile *kv)
+static struct smalti_value constant_row(struct smalti_tape *tape, const struct smalti_dit *dit, int64_t i,
+					struct smalti_value kv)
 {
 	const struct smalti_heads heads = {dit->config.heads, dit->config.head_dim, dit->compute};
-	const struct smalti_key_bands keys = {1, &kv, &(int64_t){1}, NULL};
-	struct smalti_tile *value = smalti_attend(task_group, &heads, 1, kv, &keys);
-	struct smalti_tile *row = smalti_linear(task_group, &dit->blocks[i].cross.out, 1, dit->compute, value,
-						SMALTI_EPILOGUE_NONE, SMALTI_F32);
-	smalti_tile_release(value);
-	smalti_tile_release(kv);
+	const struct smalti_key_bands keys = {1, &kv, NULL};
+	struct smalti_value value = smalti_layer_attend(tape, &heads, kv, &keys);
+	const struct smalti_value row =
+	    smalti_layer_linear(tape, &dit->blocks[i].cross.out, value, SMALTI_F32);
+	smalti_value_release(tape, &value);
+	smalti_value_release(tape, &kv);
 	return row;
 }
 
@@ -28,33 +27,26 @@ struct smalti_cross_cache *smalti_dit_cross_cache(struct smalti_denoiser *denois
 						  struct smalti_tile *text, int64_t tokens)
 {
 	struct smalti_dit *dit = (struct smalti_dit *)denoiser;
+	struct smalti_tape tape = {.task_group = task_group};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const struct smalti_transformer_config *c = &dit->config;
-	struct smalti_cross_cache *cache = smalti_calloc(
-	    1, (int64_t)sizeof(*cache) + c->layers * (int64_t)sizeof(struct smalti_tile *), &error);
+	const int64_t layers = dit->config.layers;
+	struct smalti_cross_cache *cache =
+	    smalti_calloc(1, (int64_t)sizeof(*cache) + layers * (int64_t)sizeof(*cache->block), &error);
 	if (!cache) {
 		smalti_task_group_break(task_group, &error);
 		return NULL;
 	}
 	cache->tokens = tokens;
-	cache->layers = c->layers;
-	struct smalti_tile *projected = text;
-	if (c->caption_channels) {
-		struct smalti_tile *hidden =
-		    smalti_linear(task_group, &dit->caption.linear_1, tokens, SMALTI_F32, text,
-				  SMALTI_EPILOGUE_GELU, dit->compute);
-		projected = smalti_linear(task_group, &dit->caption.linear_2, tokens, dit->compute, hidden,
-					  SMALTI_EPILOGUE_NONE, SMALTI_F32);
-		smalti_tile_release(hidden);
+	cache->layers = layers;
+	struct smalti_value caption = smalti_dit_caption(
+	    &tape, dit, (struct smalti_value){text, tokens, denoiser->text_width, SMALTI_F32, 0});
+	for (int64_t i = 0; i < layers; i++) {
+		const struct smalti_value kv =
+		    smalti_layer_linear(&tape, &dit->blocks[i].cross.kv, caption, dit->compute);
+		cache->block[i] = tokens == 1 ? constant_row(&tape, dit, i, kv) : kv;
 	}
-	for (int64_t i = 0; i < c->layers; i++) {
-		struct smalti_tile *kv =
-		    smalti_linear(task_group, &dit->blocks[i].cross.kv, tokens, SMALTI_F32, projected,
-				  SMALTI_EPILOGUE_NONE, dit->compute);
-		cache->block[i] = tokens == 1 ? constant_row(dit, task_group, i, kv) : kv;
-	}
-	if (projected != text)
-		smalti_tile_release(projected);
+	if (caption.tile != text)
+		smalti_value_release(&tape, &caption);
 	return cache;
 }
 
@@ -63,24 +55,24 @@ void smalti_dit_release_cross_cache(struct smalti_cross_cache *cache)
 	if (!cache)
 		return;
 	for (int64_t i = 0; i < cache->layers; i++)
-		smalti_tile_release(cache->block[i]);
+		smalti_tile_release(cache->block[i].tile);
 	free(cache);
 }
 
-struct smalti_tile *smalti_dit_caption_shard(const struct smalti_dit_forward *f,
+struct smalti_value smalti_dit_caption_shard(const struct smalti_dit_forward *f,
 					     struct smalti_dit_position at,
 					     const struct smalti_cross_cache *cache, int shard)
 {
 	const struct smalti_dit_shard *s = &f->shards->shard[shard];
 	const int64_t dim = f->dit->config.head_dim, layers = f->dit->config.layers;
 	const int64_t size = smalti_dtype_bytes(f->dit->compute);
-	struct smalti_tile **tile =
+	struct smalti_value *kv =
 	    &f->conditions->captions[(at.branch * layers + at.block) * f->shards->count + shard];
-	if (*tile)
-		return *tile;
-	*tile = smalti_tile_new(f->task_group, cache->tokens, 2 * s->heads * dim * size);
-	smalti_insert(take_columns, f->task_group, (.x = cache->block[at.block], .y = *tile),
+	if (kv->tile)
+		return *kv;
+	*kv = smalti_value_new(f->tape, cache->tokens, 2 * s->heads * dim, f->dit->compute);
+	smalti_insert(take_columns, f->task_group, (.x = cache->block[at.block].tile, .y = kv->tile),
 		      .rows = cache->tokens, .parts = 2, .in = f->dit->config.width * size,
 		      .first = s->first_head * dim * size, .columns = s->heads * dim * size);
-	return *tile;
+	return *kv;
 }

@@ -38,16 +38,18 @@ static const struct smalti_denoiser_functions functions = {
     .forward = smalti_dit_forward,
 };
 
-struct smalti_denoiser *smalti_dit_new(struct smalti_task_group *task_group,
-				       const struct smalti_transformer_config *config,
-				       const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
-				       struct smalti_error *error)
+struct smalti_dit *smalti_dit_of(struct smalti_weights *weights,
+				 const struct smalti_transformer_config *config, enum smalti_dtype compute,
+				 struct smalti_error *error)
 {
-	struct smalti_dit *dit = smalti_calloc(1, sizeof(*dit), error);
-	if (!dit)
+	struct smalti_dit *dit = weights ? smalti_calloc(1, sizeof(*dit), error) : NULL;
+	if (!dit) {
+		smalti_weights_free(weights);
 		return NULL;
+	}
 	dit->denoiser = (struct smalti_denoiser){
 	    .functions = &functions,
+	    .weights = weights,
 	    .in_channels = config->in_channels,
 	    .out_channels = config->out_channels,
 	    .patch_size = config->patch_size,
@@ -55,13 +57,24 @@ struct smalti_denoiser *smalti_dit_new(struct smalti_task_group *task_group,
 	    .layers = config->layers,
 	    .text_width = config->caption_channels ? config->caption_channels : config->width};
 	dit->config = *config;
-	dit->compute = compute;
+	dit->compute = dit->attention = compute;
 	dit->blocks = smalti_calloc(config->layers, sizeof(*dit->blocks), error);
-	dit->denoiser.weights = smalti_weights_new(task_group, checkpoint, compute, error);
-	if (dit->blocks && dit->denoiser.weights && smalti_dit_load(dit, checkpoint, error) == 0)
-		return &dit->denoiser;
+	if (dit->blocks && smalti_dit_load(dit, error) == 0)
+		return dit;
 	free_dit(&dit->denoiser);
 	return NULL;
+}
+
+struct smalti_denoiser *smalti_dit_new(struct smalti_task_group *task_group,
+				       const struct smalti_transformer_config *config,
+				       const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
+				       struct smalti_error *error)
+{
+	if (smalti_transformer_config_check(config, checkpoint, error) < 0)
+		return NULL;
+	struct smalti_dit *dit =
+	    smalti_dit_of(smalti_weights_new(task_group, checkpoint, compute, error), config, compute, error);
+	return dit ? &dit->denoiser : NULL;
 }
 
 struct smalti_denoiser *smalti_dit_sketch(const struct smalti_denoiser *denoiser,

@@ -29,10 +29,13 @@ static void cut_block(const struct smalti_dit *dit, const struct smalti_dit_bloc
 {
 	const int64_t first = shard->first_head * dit->config.head_dim;
 	const int64_t count = shard->heads * dit->config.head_dim;
+	part->table = whole->table;
 	if (count > 0) {
 		cut_attention(&whole->self, first, count, &part->self);
 		part->self.kv = rows_of(&whole->self.kv, first, count);
 		cut_attention(&whole->cross, first, count, &part->cross);
+		if (smalti_weights_train(dit->denoiser.weights))
+			part->cross.kv = rows_of(&whole->cross.kv, first, count);
 	}
 	if (shard->columns > 0) {
 		part->ff_in = rows_of(&whole->ff_in, shard->first_column, shard->columns);
@@ -89,7 +92,8 @@ static int fill(const struct smalti_dit *dit, const struct smalti_strategy *stra
 		struct smalti_dit_shards *shards, struct smalti_error *error)
 {
 	shards->count = strategy->parts[SMALTI_AXIS_SHARD];
-	if (shards->count > 1 && smalti_weight_is_raw(dit->blocks[0].ff_in.weight))
+	if (shards->count > 1 && !smalti_weights_train(dit->denoiser.weights) &&
+	    smalti_weight_is_raw(dit->blocks[0].ff_in.weight))
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
 				   "heads can only be cut where the memory limit holds the packed weights: "
 				   "raise --memory-limit, or cut tokens (patch, ring)");
@@ -103,23 +107,21 @@ static int fill(const struct smalti_dit *dit, const struct smalti_strategy *stra
 	return 0;
 }
 
-struct smalti_dit_shards *smalti_dit_shards_of(struct smalti_dit *dit, struct smalti_task_group *task_group,
-					       const struct smalti_strategy *strategy)
+struct smalti_dit_shards *smalti_dit_shards_of(struct smalti_dit *dit, const struct smalti_strategy *strategy,
+					       struct smalti_error *error)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t bytes = strategy->parts[SMALTI_AXIS_SHARD] * (int64_t)sizeof(struct smalti_dit_shard);
 	for (struct smalti_dit_shards *shards = dit->shards; shards; shards = shards->next)
 		if (is_cut_so(dit, shards, strategy))
 			return shards;
-	struct smalti_dit_shards *shards = smalti_calloc(1, (int64_t)sizeof(*shards) + bytes, &error);
-	if (shards && fill(dit, strategy, shards, &error) == 0) {
+	struct smalti_dit_shards *shards = smalti_calloc(1, (int64_t)sizeof(*shards) + bytes, error);
+	if (shards && fill(dit, strategy, shards, error) == 0) {
 		shards->next = dit->shards;
 		dit->shards = shards;
 		return shards;
 	}
 	if (shards)
 		free_shards(dit, shards);
-	smalti_task_group_break(task_group, &error);
 	return NULL;
 }
 

@@ -10,14 +10,14 @@
 struct smalti_dit_shard {
 	int64_t first_head, heads; /* 0: the shard is empty */
 	int64_t first_column, columns;
-	struct smalti_dit_block *blocks; /* without cross.kv, which is computed whole */
+	struct smalti_dit_block *blocks; /* for images without cross.kv, which is computed whole */
 };
 
-/* Returns the shards of a strategy, which are made at its first use and kept with the model's weights. NULL,
- * with the task group broken, if they cannot be made. A strategy that cuts no heads has one shard, the model
+/* Returns the shards of a strategy, which are made at its first use and kept with the model's weights. NULL
+ * with an error if they cannot be made. A strategy that cuts no heads has one shard, the model
  * itself. */
-struct smalti_dit_shards *smalti_dit_shards_of(struct smalti_dit *dit, struct smalti_task_group *task_group,
-					       const struct smalti_strategy *strategy);
+struct smalti_dit_shards *smalti_dit_shards_of(struct smalti_dit *dit, const struct smalti_strategy *strategy,
+					       struct smalti_error *error);
 void smalti_dit_shards_free(struct smalti_dit *dit);
 
 struct smalti_dit_shards {

@@ -12,7 +12,8 @@ static struct smalti_linear load_linear(struct smalti_dit *dit, int64_t in, int6
 /* Loads conditions, always in f32: they are small and influence every token. */
 static struct smalti_linear load_exact(struct smalti_dit *dit, int64_t in, int64_t out, const char *prefix)
 {
-	return smalti_weights_exact_linear(dit->denoiser.weights, (const int64_t[]){out, in}, 2, prefix);
+	return smalti_weights_reshaped(dit->denoiser.weights, (const int64_t[]){out, in}, 2, SMALTI_F32,
+				       prefix);
 }
 
 static struct smalti_dit_embedder load_embedder(struct smalti_dit *dit, int64_t width, const char *name)
@@ -53,17 +54,20 @@ static void load_block(struct smalti_dit *dit, int64_t i)
 	block->ff_in = load_linear(dit, width, MLP_RATIO * width, prefix);
 	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.ff.net.2", (long long)i);
 	block->ff_out = load_linear(dit, MLP_RATIO * width, width, prefix);
+	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.scale_shift_table", (long long)i);
+	if (smalti_weights_train(dit->denoiser.weights))
+		block->table = smalti_weights_rows(dit->denoiser.weights, 6, width, prefix);
 }
 
-int smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
-		    struct smalti_error *error)
+/* Training rounds the patches' products as it does the others; for images they stay f32. */
+int smalti_dit_load(struct smalti_dit *dit, struct smalti_error *error)
 {
 	const struct smalti_transformer_config *c = &dit->config;
-	if (smalti_transformer_config_check(c, checkpoint, error) < 0)
-		return -1;
-	dit->patch = smalti_weights_exact_linear(
-	    dit->denoiser.weights, (const int64_t[]){c->width, c->in_channels, c->patch_size, c->patch_size},
-	    4, "pos_embed.proj");
+	struct smalti_weights *weights = dit->denoiser.weights;
+	const bool trains = smalti_weights_train(weights);
+	dit->patch = smalti_weights_reshaped(
+	    weights, (const int64_t[]){c->width, c->in_channels, c->patch_size, c->patch_size}, 4,
+	    trains ? dit->compute : SMALTI_F32, "pos_embed.proj");
 	dit->timestep = load_embedder(dit, c->width, "timestep_embedder");
 	if (c->additional_conditions) {
 		dit->resolution = load_embedder(dit, c->width / 3, "resolution_embedder");
@@ -75,11 +79,12 @@ int smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *chec
 		    load_linear(dit, c->caption_channels, c->width, "caption_projection.linear_1");
 		dit->caption.linear_2 = load_linear(dit, c->width, c->width, "caption_projection.linear_2");
 	}
-	dit->block_tables = smalti_weights_stack(dit->denoiser.weights, c->layers, 6, c->width,
-						 "transformer_blocks.%d.scale_shift_table");
+	if (!trains)
+		dit->block_tables = smalti_weights_stack(weights, c->layers, 6, c->width,
+							 "transformer_blocks.%d.scale_shift_table");
 	for (int64_t i = 0; i < c->layers; i++)
 		load_block(dit, i);
-	dit->final_table = smalti_weights_rows(dit->denoiser.weights, 2, c->width, "scale_shift_table");
+	dit->final_table = smalti_weights_rows(weights, 2, c->width, "scale_shift_table");
 	dit->out = load_linear(dit, c->width, c->patch_size * c->patch_size * c->out_channels, "proj_out");
-	return smalti_weights_status(dit->denoiser.weights, error);
+	return smalti_weights_status(weights, error);
 }

@@ -10,6 +10,7 @@ struct smalti_dit_attention {
 struct smalti_dit_block {
 	struct smalti_dit_attention self, cross;
 	struct smalti_linear ff_in, ff_out;
+	struct smalti_weight *table; /* of a model in training: its rows of block_tables */
 };
 
 /* Linear, SiLU, linear. */
@@ -20,19 +21,22 @@ struct smalti_dit_embedder {
 struct smalti_dit {
 	struct smalti_denoiser denoiser;
 	struct smalti_transformer_config config;
-	enum smalti_dtype compute;
+	enum smalti_dtype compute, attention; /* of products; of self-attention's q, k, v and result */
 	struct smalti_linear patch;
 	struct smalti_dit_embedder timestep, resolution, aspect_ratio; /* the last two if micro-conditions */
 	struct smalti_linear adaln;
 	struct smalti_dit_embedder caption; /* empty: captions have the model's width */
-	struct smalti_weight
-	    *block_tables; /* [layers·6, width]: shift, scale, gate of attention, then of MLP */
-	struct smalti_weight *final_table; /* [2, width]: shift, scale */
+	struct smalti_weight *block_tables; /* [layers·6, width]: shift, scale, gate of attention, then of
+					       MLP; NULL in training */
+	struct smalti_weight *final_table;  /* [2, width]: shift, scale */
 	struct smalti_dit_block *blocks;
 	struct smalti_linear out;
 	struct smalti_dit_shards *shards; /* that strategies needed */
 };
 
-/* Fills all but denoiser, config, compute and shards. */
-int smalti_dit_load(struct smalti_dit *dit, const struct smalti_checkpoint *checkpoint,
-		    struct smalti_error *error);
+/* Makes a model of the given weights, which it owns, even after an error. */
+struct smalti_dit *smalti_dit_of(struct smalti_weights *weights,
+				 const struct smalti_transformer_config *config, enum smalti_dtype compute,
+				 struct smalti_error *error);
+/* Fills all that is loaded. */
+int smalti_dit_load(struct smalti_dit *dit, struct smalti_error *error);

@@ -1,68 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graphs/attention.h"
+#include "graphs/layers/layers.h"
 #include "graphs/linear.h"
 #include "graphs/vae/pass.h"
 
-/* Queries, and keys with values, of each band. */
-struct projections {
-	struct smalti_tile **q, **kv;
-	int64_t *pixels;
+/* The attention of a feature map under way. */
+struct attention {
+	const struct smalti_vae_net *layers;
+	const struct smalti_vae_layer *layer;
+	struct smalti_tape tape;
+	struct smalti_feature_map *x;
+	struct smalti_value *q, *kv; /* of each band */
 };
 
-static void project(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
-		    struct smalti_task_group *task_group, struct smalti_feature_map *x, int64_t band,
-		    struct projections *to)
+static void project(struct attention *a, int64_t band)
 {
-	const enum smalti_dtype dtype = layers->compute;
-	const int64_t pixels = smalti_feature_map_pixels(x, band);
-	struct smalti_tile *h = smalti_tile_new(task_group, pixels, x->channels * smalti_dtype_bytes(dtype));
+	const enum smalti_dtype dtype = a->layers->compute;
+	struct smalti_task_group *task_group = a->tape.task_group;
+	const struct smalti_affine *norm = &a->layer->norm;
+	const int64_t pixels = smalti_feature_map_pixels(a->x, band);
+	struct smalti_value h = smalti_value_new(&a->tape, pixels, a->x->channels, dtype);
 	smalti_insert(groupnorm, task_group,
-		      (.x = smalti_feature_map_body(task_group, x, band), .moments = x->moments,
-		       .gamma = smalti_weight_tile(layer->norm.gamma),
-		       .beta = smalti_weight_tile(layer->norm.beta), .y = h),
-		      .pixels = pixels, .channels = x->channels, .groups = layers->config.norm_groups,
+		      (.x = smalti_feature_map_body(task_group, a->x, band), .moments = a->x->moments,
+		       .gamma = smalti_weight_tile(norm->gamma), .beta = smalti_weight_tile(norm->beta),
+		       .y = h.tile),
+		      .pixels = pixels, .channels = a->x->channels, .groups = a->layers->config.norm_groups,
 		      .epsilon = SMALTI_VAE_EPSILON, .dtype = dtype);
-	to->q[band] = smalti_linear(task_group, &layer->q, pixels, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
-	to->kv[band] = smalti_linear(task_group, &layer->kv, pixels, dtype, h, SMALTI_EPILOGUE_NONE, dtype);
-	smalti_tile_moves_as(to->kv[band], SMALTI_MOVE_KEYS);
-	to->pixels[band] = pixels;
-	smalti_tile_release(h);
+	a->q[band] = smalti_layer_linear(&a->tape, &a->layer->q, h, dtype);
+	a->kv[band] = smalti_layer_linear(&a->tape, &a->layer->kv, h, dtype);
+	smalti_tile_moves_as(a->kv[band].tile, SMALTI_MOVE_KEYS);
+	smalti_value_release(&a->tape, &h);
 }
 
-static void attend(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
-		   struct smalti_task_group *task_group, struct smalti_feature_map *x, int64_t band,
-		   struct projections *from)
+static void attend(struct attention *a, int64_t band)
 {
-	const struct smalti_heads heads = {1, x->channels, layers->compute};
-	const int64_t pixels = smalti_feature_map_pixels(x, band);
-	const struct smalti_key_bands keys = {x->partition.bands, from->kv, from->pixels, NULL};
-	struct smalti_tile *o = smalti_attend(task_group, &heads, pixels, from->q[band], &keys);
-	smalti_tile_release(from->q[band]);
-	from->q[band] = NULL;
-	smalti_linear_add(task_group, &layer->out, pixels, layers->compute, o,
-			  smalti_feature_map_body(task_group, x, band));
-	smalti_tile_release(o);
+	struct smalti_task_group *task_group = a->tape.task_group;
+	const struct smalti_heads heads = {1, a->x->channels, a->layers->compute};
+	const struct smalti_key_bands keys = {a->x->partition.bands, a->kv, NULL};
+	struct smalti_value o = smalti_layer_attend(&a->tape, &heads, a->q[band], &keys);
+	smalti_value_release(&a->tape, &a->q[band]);
+	smalti_linear_add(task_group, &a->layer->out, o.rows, o.dtype, o.tile,
+			  smalti_feature_map_body(task_group, a->x, band));
+	smalti_value_release(&a->tape, &o);
 }
 
 void smalti_vae_attention(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
 			  struct smalti_task_group *task_group, struct smalti_feature_map *x)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct projections all = {smalti_calloc(x->partition.bands, sizeof(struct smalti_tile *), &error),
-				  smalti_calloc(x->partition.bands, sizeof(struct smalti_tile *), &error),
-				  smalti_calloc(x->partition.bands, sizeof(int64_t), &error)};
-	const int64_t bands = all.q && all.kv && all.pixels ? x->partition.bands : 0;
+	struct attention a = {.layers = layers, .layer = layer, .tape = {.task_group = task_group}, .x = x};
+	a.q = smalti_calloc(x->partition.bands, sizeof(*a.q), &error);
+	a.kv = smalti_calloc(x->partition.bands, sizeof(*a.kv), &error);
+	const int64_t bands = a.q && a.kv ? x->partition.bands : 0;
 	if (!bands)
 		smalti_task_group_break(task_group, &error);
 	for (int64_t b = 0; b < bands && !smalti_task_group_broken(task_group); b++)
-		project(layers, layer, task_group, x, b, &all);
+		project(&a, b);
 	for (int64_t b = 0; b < bands && !smalti_task_group_broken(task_group); b++)
-		attend(layers, layer, task_group, x, b, &all);
+		attend(&a, b);
 	for (int64_t b = 0; b < bands; b++) {
-		smalti_tile_release(all.q[b]);
-		smalti_tile_release(all.kv[b]);
+		smalti_value_release(&a.tape, &a.q[b]);
+		smalti_value_release(&a.tape, &a.kv[b]);
 	}
-	free(all.q);
-	free(all.kv);
-	free(all.pixels);
+	free(a.q);
+	free(a.kv);
 }

@@ -92,8 +92,8 @@ static void append_mid_block(struct smalti_vae_net *l, const char *half)
 /* Appends a quantiser, always in f32: it is small and influences much. */
 static void append_quantiser(struct smalti_vae_net *l, const char *name, int64_t channels)
 {
-	append(l, SMALTI_VAE_LINEAR, name, channels)->linear =
-	    smalti_weights_exact_linear(l->weights, (const int64_t[]){channels, channels, 1, 1}, 4, name);
+	append(l, SMALTI_VAE_LINEAR, name, channels)->linear = smalti_weights_reshaped(
+	    l->weights, (const int64_t[]){channels, channels, 1, 1}, 4, SMALTI_F32, name);
 }
 
 static void append_resnets(struct smalti_vae_net *l, const char *blocks, int block, int64_t count,

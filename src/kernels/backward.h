@@ -28,8 +28,8 @@ void smalti_layernorm_modulate_backward(const struct smalti_layernorm_backward *
 					const float *scale, const float *gy, float *gx, float *gshift,
 					float *gscale);
 
-/* Computes y[dim] = Σ_rows x, or adds it to y. */
-void smalti_column_sums(int64_t rows, int64_t dim, const float *x, bool add, float *y);
+/* Computes y[dim] = Σ_rows x, or adds it to y. Rows are `stride` elements apart. */
+void smalti_column_sums(int64_t rows, int64_t dim, int64_t stride, const float *x, bool add, float *y);
 
 /* Computes y = x, rounded to `compute`. */
 void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum smalti_dtype compute,
@@ -73,6 +73,7 @@ enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute);
  * are rounded to `dtype`, which q, k, v and y have; the others are f32. */
 struct smalti_attention_backward {
 	int64_t queries, keys, heads, head_dim;
+	int64_t kv_stride; /* elements from a key to the next, of k and v and of their gradients */
 	enum smalti_dtype dtype;
 	float scale;
 	bool add_queries, add_keys; /* gq; gk and gv: are added to, not written */

@@ -69,6 +69,7 @@ static int open_averages(struct smalti_trainer *trainer, struct smalti_error *er
 	if (!averages->list)
 		return -1;
 	averages->count = count;
+	averages->strategy = trainer->parameters->strategy;
 	averages->shards = trainer->parameters->shards;
 	for (int64_t i = 0; i < count; i++) {
 		averages->list[i] = trainer->parameters->list[i];
