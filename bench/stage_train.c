@@ -9,9 +9,9 @@ enum { CAPTION_TOKENS = 40, FACTOR = 8, TIMESTEP = 500, AT_A_TIME = 2 /* samples
 struct state {
 	struct smalti_transformer_config config;
 	struct smalti_parameters *parameters;
-	struct smalti_dit_train *train;
+	struct smalti_trained *train;
 	struct smalti_tokens tokens;
-	struct smalti_dit_sample sample;
+	struct smalti_trained_sample sample;
 	struct smalti_tile *gout, **gradients;
 };
 
@@ -27,16 +27,16 @@ static int make_inputs(struct smalti_stage_run *run, struct smalti_error *error)
 	if (smalti_tokens_cut(&state->tokens, &smalti_strategy_none, height / patch * (width / patch),
 			      width / patch, SMALTI_TRAINING_TILE_TOKENS, error) < 0)
 		return -1;
-	state->sample =
-	    (struct smalti_dit_sample){.x = smalti_stage_noise(run->weights, c->in_channels, height * width),
-				       .height = height,
-				       .width = width,
-				       .tokens = &state->tokens,
-				       .text = smalti_stage_noise(run->weights, CAPTION_TOKENS, text_width),
-				       .text_tokens = CAPTION_TOKENS,
-				       .timestep = TIMESTEP,
-				       .sides = {(float)run->height, (float)run->width},
-				       .ratio = (float)run->height / (float)run->width};
+	state->sample = (struct smalti_trained_sample){
+	    .x = smalti_stage_noise(run->weights, c->in_channels, height * width),
+	    .height = height,
+	    .width = width,
+	    .tokens = &state->tokens,
+	    .text = smalti_stage_noise(run->weights, CAPTION_TOKENS, text_width),
+	    .text_tokens = CAPTION_TOKENS,
+	    .timestep = TIMESTEP,
+	    .sides = {(float)run->height, (float)run->width},
+	    .ratio = (float)run->height / (float)run->width};
 	state->gout = smalti_stage_noise(run->weights, c->out_channels, height * width);
 	for (int64_t i = 0; i < state->parameters->count; i++)
 		state->gradients[i] = smalti_parameter_tile(&state->parameters->list[i], run->weights);
@@ -55,7 +55,8 @@ static int open_train(struct smalti_stage_run *run, struct smalti_error *error)
 	if (!state->parameters || smalti_parameters_read(state->parameters, run->weights, &state->config,
 							 run->checkpoint, error) < 0)
 		return -1;
-	state->train = smalti_dit_train_new(&state->config, state->parameters, run->model->precision, error);
+	state->train = smalti_trained_new(&smalti_dit_trained, &state->config, state->parameters,
+					  run->model->precision, error);
 	state->gradients = smalti_calloc(state->parameters->count, sizeof(*state->gradients), error);
 	if (!state->train || !state->gradients)
 		return -1;
@@ -66,23 +67,23 @@ static int open_train(struct smalti_stage_run *run, struct smalti_error *error)
 static void insert_sample(struct state *state, struct smalti_task_group *task_group, bool add)
 {
 	struct smalti_tile *out, *const *const gradients[] = {state->gradients};
-	struct smalti_dit_pass *pass =
-	    smalti_dit_train_forward(state->train, task_group, &state->sample, &out);
+	struct smalti_trained_pass *pass =
+	    smalti_trained_forward(state->train, task_group, &state->sample, &out);
 	if (pass)
-		smalti_dit_train_backward(pass, state->gout, gradients, add, NULL);
+		smalti_trained_backward(pass, state->gout, gradients, add, NULL);
 	smalti_tile_release(out);
 }
 
 static void insert(struct smalti_stage_run *run, struct smalti_task_group *task_group)
 {
 	struct state *state = run->state;
-	smalti_dit_train_begin_step(state->train, task_group);
+	smalti_trained_begin_step(state->train, task_group);
 	for (int64_t i = 0; i < run->stage->samples; i++) {
 		if (i && i % AT_A_TIME == 0)
 			smalti_task_group_wait(task_group); /* else all activations would be in memory */
 		insert_sample(state, task_group, i > 0);
 	}
-	smalti_dit_train_end_step(state->train);
+	smalti_trained_end_step(state->train);
 }
 
 static void close_train(struct smalti_stage_run *run)
@@ -96,7 +97,7 @@ static void close_train(struct smalti_stage_run *run)
 	smalti_tile_release(state->gout);
 	smalti_tile_release(state->sample.x);
 	smalti_tile_release(state->sample.text);
-	smalti_dit_train_free(state->train);
+	smalti_trained_free(state->train);
 	smalti_parameters_free(state->parameters);
 	smalti_tokens_free(&state->tokens);
 	free(state);

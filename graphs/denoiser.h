@@ -61,7 +61,7 @@ struct smalti_denoiser {
 	int64_t in_channels, out_channels; /* of the latents, and of the output */
 	int64_t patch_size;                /* a token's side, in latents */
 	int64_t sample_size;               /* native side of the latent */
-	int64_t layers;                    /* all alike, except the first */
+	int64_t layers, width;             /* layers: all alike, except the first */
 	int64_t text_width;                /* of a caption's hidden states */
 };
 

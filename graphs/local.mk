@@ -14,7 +14,8 @@ libcore_la_SOURCES += \
 	graphs/parameters.c graphs/parameters.h \
 	graphs/tensors.c graphs/tensors.h \
 	graphs/text_encoder.h \
-	graphs/trained_weights.c \
+	graphs/trained.c graphs/trained.h graphs/trained_pass.h \
+	graphs/trained_planes.c graphs/trained_probe.c graphs/trained_weights.c \
 	graphs/value.h \
 	graphs/weight_forms.c graphs/weight_forms.h graphs/weight_parts.h \
 	graphs/weights.c graphs/weights.h \
@@ -24,8 +25,7 @@ libcore_la_SOURCES += \
 	graphs/pixart/dit.c graphs/pixart/dit.h \
 	graphs/pixart/forward.c graphs/pixart/forward.h \
 	graphs/pixart/shards.c graphs/pixart/shards.h \
-	graphs/pixart/train.c graphs/pixart/train.h graphs/pixart/train_pass.h \
-	graphs/pixart/train_ends.c graphs/pixart/train_probe.c \
+	graphs/pixart/train.c graphs/pixart/train.h \
 	graphs/pixart/weights.c graphs/pixart/weights.h \
 	graphs/strategy/choose.c graphs/strategy/choose.h \
 	graphs/strategy/cost.c graphs/strategy/cost.h \

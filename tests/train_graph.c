@@ -86,7 +86,7 @@ int train_graph_replicas(const struct train_graph_plan *plan)
 
 static int parts_of(const struct train_graph_plan *plan)
 {
-	return smalti_dit_train_parts(strategy_of(plan));
+	return smalti_trained_parts(strategy_of(plan));
 }
 
 void *train_graph_room(int64_t count, size_t size)
@@ -158,7 +158,7 @@ static void fill_parameters(struct smalti_parameters *parameters, struct smalti_
 }
 
 /* Forward, loss and backward of a sample. */
-static void insert_sample(struct smalti_task_group *task_group, struct smalti_dit_train *train,
+static void insert_sample(struct smalti_task_group *task_group, struct smalti_trained *train,
 			  const struct train_graph_case *c, const struct train_graph_plan *plan,
 			  const struct smalti_tokens *tokens, int i,
 			  struct smalti_tile *const *const *gradients, struct train_graph_outcome *o)
@@ -168,7 +168,7 @@ static void insert_sample(struct smalti_task_group *task_group, struct smalti_di
 	smalti_add_noise(c->t[i], count, c->x0 + i * count, c->noise + i * count, noisy);
 	struct smalti_tile *x0 = smalti_tile_upload(task_group, 1, count * 4, c->x0 + i * count);
 	struct smalti_tile *noise = smalti_tile_upload(task_group, 1, count * 4, c->noise + i * count);
-	struct smalti_dit_sample sample = {
+	struct smalti_trained_sample sample = {
 	    .x = smalti_tile_upload(task_group, 1, count * 4, noisy),
 	    .height = c->height,
 	    .width = c->width,
@@ -187,15 +187,15 @@ static void insert_sample(struct smalti_task_group *task_group, struct smalti_di
 	struct smalti_tile *out, *gout = smalti_tile_new(task_group, 1, 2 * count * 4);
 	struct smalti_tile *gx = smalti_tile_new(task_group, 1, count * 4);
 	struct smalti_tile *parts = smalti_tile_new(task_group, 1, sizeof(struct smalti_loss_parts));
-	struct smalti_dit_pass *pass = smalti_dit_train_forward(train, task_group, &sample, &out);
+	struct smalti_trained_pass *pass = smalti_trained_forward(train, task_group, &sample, &out);
 	smalti_insert(diffusion_loss, task_group,
 		      (.x0 = x0, .noise = noise, .output = out, .gradient = gout, .parts = parts),
 		      .count = count, .t = c->t[i], .has_variance = true, .learns_variance = true,
 		      .weight = c->weight[i], .scale = plan->scale / c->samples);
 	struct smalti_tile *given =
 	    plan->gout ? smalti_tile_upload(task_group, 1, 2 * count * 4, plan->gout + 2 * count * i) : gout;
-	smalti_dit_train_backward(pass, given, gradients + sample.replica * parts_of(plan),
-				  i >= train_graph_replicas(plan), plan->forget ? NULL : gx);
+	smalti_trained_backward(pass, given, gradients + sample.replica * parts_of(plan),
+				i >= train_graph_replicas(plan), plan->forget ? NULL : gx);
 	if (given != gout)
 		smalti_tile_release(given);
 	deliver(task_group, out, 2 * count, o->out + 2 * count * i);
@@ -229,7 +229,7 @@ static struct train_graph_outcome outcome_of(const struct train_graph_case *c,
 /* Of each replica and in it each part, a tile for each parameter that it has something of. */
 static struct smalti_tile ***make_gradients(struct smalti_task_group *task_group,
 					    const struct train_graph_plan *plan,
-					    const struct smalti_dit_train *train,
+					    const struct smalti_trained *train,
 					    const struct smalti_parameters *parameters)
 {
 	const int sets = train_graph_replicas(plan) * parts_of(plan);
@@ -237,7 +237,7 @@ static struct smalti_tile ***make_gradients(struct smalti_task_group *task_group
 	for (int set = 0; set < sets; set++) {
 		gradients[set] = train_graph_room(parameters->count, sizeof(**gradients));
 		for (int64_t i = 0; i < parameters->count; i++)
-			if (smalti_dit_train_gives(train, set % parts_of(plan), i))
+			if (smalti_trained_gives(train, set % parts_of(plan), i))
 				gradients[set][i] = smalti_parameter_tile(&parameters->list[i], task_group);
 	}
 	return gradients;
@@ -311,22 +311,23 @@ struct train_graph_outcome train_graph_step(struct smalti_session *on, const str
 	    smalti_parameters_new(task_group, &c->config, strategy_of(plan), &error);
 	SUCCEEDS(parameters ? 0 : -1, &error, c->name);
 	fill_parameters(parameters, task_group, plan);
-	struct smalti_dit_train *train = smalti_dit_train_new(&c->config, parameters, plan->compute, &error);
+	struct smalti_trained *train =
+	    smalti_trained_new(&smalti_dit_trained, &c->config, parameters, plan->compute, &error);
 	SUCCEEDS(train ? 0 : -1, &error, c->name);
 	SUCCEEDS(smalti_tokens_cut(&tokens, strategy_of(plan), patches, c->width / 2,
 				   plan->band ? plan->band : patches, &error),
 		 &error, c->name);
 	struct train_graph_outcome o = outcome_of(c, parameters);
 	struct smalti_tile ***gradients = make_gradients(task_group, plan, train, parameters);
-	smalti_dit_train_begin_step(train, task_group);
+	smalti_trained_begin_step(train, task_group);
 	if (on->counting)
 		smalti_counting_mark(on->counting);
 	for (int i = 0; i < c->samples; i++)
 		insert_sample(task_group, train, c, plan, &tokens, i,
 			      (struct smalti_tile *const *const *)(uintptr_t)gradients, &o);
-	smalti_dit_train_end_step(train);
+	smalti_trained_end_step(train);
 	struct landing *landings = take_gradients(task_group, plan, c->samples, parameters, gradients, &o);
-	smalti_dit_train_free(train);
+	smalti_trained_free(train);
 	smalti_parameters_free(parameters);
 	smalti_task_group_wait(task_group);
 	free(landings);

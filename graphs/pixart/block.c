@@ -13,18 +13,14 @@ static const struct smalti_dit_task block_task = {SMALTI_GRAIN_BLOCK, "block", "
 				    rest_task = {SMALTI_GRAIN_HALF_BLOCK, "attention and MLP",
 						 "MLP's and caption's gradients"};
 
-bool smalti_dit_forward_open(struct smalti_dit_forward *f)
+int smalti_dit_forward_open(struct smalti_dit_forward *f, struct smalti_error *error)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t bands = f->tokens->partition.bands;
-	f->keys = smalti_calloc(bands, sizeof(*f->keys), &error);
-	f->ranks = smalti_calloc(bands, sizeof(*f->ranks), &error);
+	f->keys = smalti_calloc(bands, sizeof(*f->keys), error);
+	f->ranks = smalti_calloc(bands, sizeof(*f->ranks), error);
 	if (f->tape->records)
-		f->part = smalti_calloc(f->tape->parts, sizeof(*f->part), &error);
-	if (error.code == SMALTI_OK)
-		return true;
-	smalti_task_group_break(f->task_group, &error);
-	return false;
+		f->part = smalti_calloc(f->tape->parts, sizeof(*f->part), error);
+	return f->keys && f->ranks && (f->part || !f->tape->records) ? 0 : -1;
 }
 
 void smalti_dit_forward_close(struct smalti_dit_forward *f)

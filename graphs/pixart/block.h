@@ -48,9 +48,10 @@ struct smalti_dit_range {
 	int64_t begin, end;
 };
 
-/* Allocates the lists of a forward; false, with the task group broken, without memory. */
-bool smalti_dit_forward_open(struct smalti_dit_forward *f);
+/* Allocates and frees the lists of a forward; -1 without memory. @{ */
+int smalti_dit_forward_open(struct smalti_dit_forward *f, struct smalti_error *error);
 void smalti_dit_forward_close(struct smalti_dit_forward *f);
+/* @} */
 
 int64_t smalti_dit_rows(const struct smalti_dit_forward *f, int64_t band);
 /* Places the following tasks at the band's home. */

@@ -55,6 +55,7 @@ struct smalti_dit *smalti_dit_of(struct smalti_weights *weights,
 	    .patch_size = config->patch_size,
 	    .sample_size = config->sample_size,
 	    .layers = config->layers,
+	    .width = config->width,
 	    .text_width = config->caption_channels ? config->caption_channels : config->width};
 	dit->config = *config;
 	dit->compute = dit->attention = compute;

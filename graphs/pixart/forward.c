@@ -172,6 +172,7 @@ void smalti_dit_forward(struct smalti_denoiser *denoiser, struct smalti_task_gro
 		v[k] = (struct smalti_grid){x->partition, NULL};
 	if (smalti_task_group_broken(task_group))
 		return;
+	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_tape tape = {.task_group = task_group};
 	struct smalti_dit_forward f = {.dit = dit,
 				       .pass = step,
@@ -183,7 +184,9 @@ void smalti_dit_forward(struct smalti_denoiser *denoiser, struct smalti_task_gro
 				       .shards = conditions->shards};
 	f.behind = (conditions->steps - 1 - step) *
 		   (smalti_max(dit->config.layers * PHASES, f.strategy->patches) + 1);
-	if (smalti_dit_forward_open(&f))
+	if (smalti_dit_forward_open(&f, &error) == 0)
 		run(&f, input_scale, x, caches, count, v);
+	else
+		smalti_task_group_break(task_group, &error);
 	smalti_dit_forward_close(&f);
 }

@@ -4,7 +4,7 @@
 static const int64_t FIRST_TIMESTEP = 50, TIMESTEP_STRIDE = 100;
 
 /* Evaluates one item at all timesteps, with noise that does not depend on the step. */
-static int evaluate_item(struct smalti_trainer *trainer, struct smalti_dit_train *graph,
+static int evaluate_item(struct smalti_trainer *trainer, struct smalti_trained *graph,
 			 const struct smalti_training_sample *sample, int64_t place,
 			 struct smalti_loss_parts parts[SMALTI_EVALUATED_TIMESTEPS],
 			 struct smalti_error *error)
@@ -59,13 +59,13 @@ static void divide(struct smalti_evaluation *evaluation)
 int smalti_trainer_evaluate(struct smalti_trainer *trainer, struct smalti_training_data *held_out,
 			    bool averages, struct smalti_evaluation *evaluation, struct smalti_error *error)
 {
-	struct smalti_dit_train *graph = averages ? trainer->average_graph : trainer->graph;
+	struct smalti_trained *graph = averages ? trainer->average_graph : trainer->graph;
 	const int64_t most = trainer->options->held_out_items;
 	struct smalti_loss_parts parts[SMALTI_EVALUATED_TIMESTEPS];
 	struct smalti_training_sample sample;
 	int status = smalti_training_data_rewind(held_out, error);
 	*evaluation = (struct smalti_evaluation){0};
-	smalti_dit_train_begin_step(graph, trainer->task_group);
+	smalti_trained_begin_step(graph, trainer->task_group);
 	while (status == 0 && (most == 0 || evaluation->items < most)) {
 		const int found = smalti_training_data_item(held_out, &sample, error);
 		if (found == 0)
@@ -77,7 +77,7 @@ int smalti_trainer_evaluate(struct smalti_trainer *trainer, struct smalti_traini
 		if (status == 0)
 			add_parts(parts, evaluation);
 	}
-	smalti_dit_train_end_step(graph);
+	smalti_trained_end_step(graph);
 	if (status < 0)
 		return -1;
 	if (evaluation->items == 0)

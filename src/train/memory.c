@@ -21,7 +21,7 @@ int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer)
 	return bytes_of_list(p->list, p->count) +
 	       bytes_of_list(trainer->averages.list, trainer->averages.count) +
 	       bytes_of_list(trainer->optimizer->state, trainer->optimizer->state_count) +
-	       smalti_dit_train_rounded_bytes(trainer->graph, trainer->session) +
+	       smalti_trained_step_bytes(trainer->graph, trainer->session) +
 	       smalti_pool_block_bytes(caption) + sums;
 }
 
@@ -169,8 +169,8 @@ static int open_search(struct search *s, struct smalti_error *error)
 	    smalti_tokens_cut(&tokens, &trainer->strategy, shape->height / patch * columns, columns,
 			      smalti_training_tile_tokens(trainer->options), error) < 0)
 		return -1;
-	const struct smalti_dit_sample sample = {.tokens = &tokens, .text_tokens = shape->text_tokens};
-	s->scratch = trainer->session->workers * smalti_dit_train_scratch(trainer->graph, &sample);
+	const struct smalti_trained_sample sample = {.tokens = &tokens, .text_tokens = shape->text_tokens};
+	s->scratch = trainer->session->workers * smalti_trained_scratch(trainer->graph, &sample);
 	smalti_tokens_free(&tokens);
 	return 0;
 }

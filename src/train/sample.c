@@ -92,7 +92,7 @@ static int cut(const struct smalti_trainer *trainer, const struct smalti_trainin
 	const int64_t patch = trainer->config.patch_size, columns = sample->width / patch;
 	const int64_t count = sample->height / patch * columns;
 	const int shards = trainer->strategy.parts[SMALTI_AXIS_SHARD];
-	const int parts = smalti_dit_train_parts(&trainer->strategy);
+	const int parts = smalti_trained_parts(&trainer->strategy);
 	if (smalti_tokens_cut(tokens, &trainer->strategy, count, columns,
 			      smalti_training_tile_tokens(trainer->options), error) < 0)
 		return -1;
@@ -114,7 +114,7 @@ struct entry {
 	struct smalti_tokens tokens;
 	struct smalti_noised_latents latents;
 	struct smalti_tile *caption; /* NULL: the null caption */
-	struct smalti_dit_sample input;
+	struct smalti_trained_sample input;
 };
 
 static int insert_entry(const struct smalti_trainer *trainer, struct smalti_task_group *task_group,
@@ -126,7 +126,7 @@ static int insert_entry(const struct smalti_trainer *trainer, struct smalti_task
 		return -1;
 	entry->latents = insert_latents(trainer, task_group, work);
 	entry->caption = sample->dropped ? NULL : insert_caption(trainer, task_group, sample);
-	entry->input = (struct smalti_dit_sample){
+	entry->input = (struct smalti_trained_sample){
 	    .x = entry->latents.xt,
 	    .height = sample->height,
 	    .width = sample->width,
@@ -149,7 +149,7 @@ static void release_entry(struct entry *entry)
 	smalti_tokens_free(&entry->tokens);
 }
 
-int smalti_sample_insert(const struct smalti_trainer *trainer, struct smalti_dit_train *graph,
+int smalti_sample_insert(const struct smalti_trainer *trainer, struct smalti_trained *graph,
 			 struct smalti_task_group *task_group, const struct smalti_sample_work *work,
 			 struct smalti_error *error)
 {
@@ -157,21 +157,21 @@ int smalti_sample_insert(const struct smalti_trainer *trainer, struct smalti_dit
 	if (insert_entry(trainer, task_group, work, &entry, error) < 0)
 		return -1;
 	struct smalti_tile *output = NULL;
-	struct smalti_dit_pass *pass = smalti_dit_train_forward(graph, task_group, &entry.input, &output);
+	struct smalti_trained_pass *pass = smalti_trained_forward(graph, task_group, &entry.input, &output);
 	struct smalti_tile *gradient =
 	    pass ? insert_loss(trainer, task_group, work, &entry.latents, output) : NULL;
 	smalti_tile_release(output);
 	if (gradient)
-		smalti_dit_train_backward(pass, gradient, work->gradients, work->add, NULL);
+		smalti_trained_backward(pass, gradient, work->gradients, work->add, NULL);
 	else
-		smalti_dit_train_drop(pass);
+		smalti_trained_drop(pass);
 	smalti_tile_release(gradient);
 	release_entry(&entry);
 	return smalti_task_group_broken(task_group) ? smalti_task_group_status(task_group, error) : 0;
 }
 
 /* Returns the first probe that is not finite; NULL: all are finite. */
-static const struct smalti_dit_probe *first_not_finite(const struct smalti_dit_probes *probes)
+static const struct smalti_trained_probe *first_not_finite(const struct smalti_trained_probes *probes)
 {
 	for (int64_t i = 0; i < probes->count; i++)
 		if (!isfinite(probes->list[i].square_sum))
@@ -182,7 +182,7 @@ static const struct smalti_dit_probe *first_not_finite(const struct smalti_dit_p
 int smalti_sample_probe(const struct smalti_trainer *trainer, const struct smalti_sample_work *work,
 			char name[SMALTI_PROBE_NAME], struct smalti_error *error)
 {
-	struct smalti_dit_probes probes = {0};
+	struct smalti_trained_probes probes = {0};
 	struct entry entry;
 	name[0] = '\0';
 	struct smalti_task_group *task_group = smalti_task_group_new(trainer->session, "probe", 0, error);
@@ -190,13 +190,13 @@ int smalti_sample_probe(const struct smalti_trainer *trainer, const struct smalt
 		return -1;
 	int status = insert_entry(trainer, task_group, work, &entry, error);
 	if (status == 0) {
-		status = smalti_dit_train_probe(trainer->graph, task_group, &entry.input, &probes, error);
+		status = smalti_trained_probe_all(trainer->graph, task_group, &entry.input, &probes, error);
 		release_entry(&entry);
 	}
 	smalti_task_group_wait(task_group);
 	if (status == 0)
 		status = smalti_task_group_status(task_group, error);
-	const struct smalti_dit_probe *found = status == 0 ? first_not_finite(&probes) : NULL;
+	const struct smalti_trained_probe *found = status == 0 ? first_not_finite(&probes) : NULL;
 	if (found)
 		snprintf(name, SMALTI_PROBE_NAME, "%s", found->name);
 	smalti_task_group_free(task_group);

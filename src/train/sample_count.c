@@ -20,6 +20,7 @@ int smalti_sample_count_open(struct smalti_sample_count *count, const struct sma
 	*count = (struct smalti_sample_count){.trainer = {.options = trainer->options,
 							  .config = trainer->config,
 							  .strategy = trainer->strategy,
+							  .architecture = trainer->architecture,
 							  .features = trainer->features,
 							  .scaling_factor = trainer->scaling_factor}};
 	if (!(counted->session = smalti_session_open_counting(1, false, error)) ||
@@ -27,8 +28,8 @@ int smalti_sample_count_open(struct smalti_sample_count *count, const struct sma
 	    !(counted->parameters =
 		  smalti_parameters_new(counted->task_group, &counted->config, &counted->strategy, error)) ||
 	    !(counted->graph =
-		  smalti_dit_train_new(&counted->config, counted->parameters,
-				       smalti_precision_dtype(trainer->options->model.precision), error)))
+		  smalti_trained_new(counted->architecture, &counted->config, counted->parameters,
+				     smalti_precision_dtype(trainer->options->model.precision), error)))
 		return -1;
 	return make_gradients(count, error);
 }
@@ -58,7 +59,7 @@ void smalti_sample_count_close(struct smalti_sample_count *count)
 	for (int64_t i = 0; count->gradients && i < trainer->parameters->count; i++)
 		smalti_tile_release(count->gradients[i]);
 	free(count->gradients);
-	smalti_dit_train_free(trainer->graph);
+	smalti_trained_free(trainer->graph);
 	smalti_parameters_free(trainer->parameters);
 	smalti_task_group_free(trainer->task_group);
 	smalti_session_close(trainer->session, NULL);

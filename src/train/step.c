@@ -38,7 +38,7 @@ static int begin_lane(struct lanes *lanes, int64_t lane, struct smalti_error *er
 		if (!tiles)
 			return -1;
 		for (int64_t i = 0; i < parameters->count; i++)
-			if (smalti_dit_train_gives(trainer->graph, part, i))
+			if (smalti_trained_gives(trainer->graph, part, i))
 				tiles[i] = smalti_parameter_tile(&parameters->list[i], trainer->task_group);
 	}
 	return 0;
@@ -243,7 +243,7 @@ static int compute_gradient(struct smalti_trainer *trainer, struct lanes *lanes,
 	const struct work work = {trainer, lanes, &window, samples, parts};
 	window.task_groups = smalti_calloc(window.size, sizeof(struct smalti_task_group *), error);
 	int status = window.task_groups ? 0 : -1;
-	smalti_dit_train_begin_step(trainer->graph, trainer->task_group);
+	smalti_trained_begin_step(trainer->graph, trainer->task_group);
 	for (int64_t turn = 0; turn < lanes->count && status == 0; turn++)
 		status = insert_turn(&work, turn, error);
 	if (status == 0)
@@ -251,7 +251,7 @@ static int compute_gradient(struct smalti_trainer *trainer, struct lanes *lanes,
 	status = end_samples(&window, status, error);
 	if (end_sums(lanes, window.inserted, status < 0 ? NULL : error) < 0)
 		status = -1;
-	smalti_dit_train_end_step(trainer->graph);
+	smalti_trained_end_step(trainer->graph);
 	free(window.task_groups);
 	*flops = window.flops;
 	return status;
@@ -370,7 +370,7 @@ int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_s
 	const double began = smalti_now();
 	struct lanes lanes = {.trainer = trainer,
 			      .count = smalti_min(o->lanes, o->batch),
-			      .parts = smalti_dit_train_parts(&trainer->strategy)};
+			      .parts = smalti_trained_parts(&trainer->strategy)};
 	SCOPED(free) struct smalti_loss_parts *parts = smalti_calloc(o->batch, sizeof(*parts), error);
 	lanes.gradients =
 	    smalti_calloc(lanes.count, lanes.parts * (int64_t)sizeof(struct smalti_tile **), error);

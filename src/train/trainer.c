@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/trainer.h"
 #include "codelets/codelets.h"
+#include "graphs/pixart/train.h"
 #include "jobs/precision.h"
 
 static int read_strategy(struct smalti_trainer *trainer, struct smalti_error *error)
@@ -22,7 +23,7 @@ static int read_strategy(struct smalti_trainer *trainer, struct smalti_error *er
 		    "which shards do not have: train with --optimizer adamw, or spread by data, "
 		    "patch or ring",
 		    o->strategy);
-	return smalti_dit_train_check(&trainer->strategy, error);
+	return smalti_trained_check(&trainer->strategy, error);
 }
 
 static int check_recomputation(const struct smalti_trainer *trainer, struct smalti_error *error)
@@ -76,8 +77,9 @@ static int open_averages(struct smalti_trainer *trainer, struct smalti_error *er
 		averages->list[i].value = smalti_parameter_tile(&averages->list[i], trainer->task_group);
 	}
 	own(trainer, averages);
-	trainer->average_graph = smalti_dit_train_new(
-	    &trainer->config, averages, smalti_precision_dtype(trainer->options->model.precision), error);
+	trainer->average_graph =
+	    smalti_trained_new(trainer->architecture, &trainer->config, averages,
+			       smalti_precision_dtype(trainer->options->model.precision), error);
 	return trainer->average_graph ? 0 : -1;
 }
 
@@ -85,7 +87,8 @@ int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *s
 			const struct smalti_train_options *options,
 			const struct smalti_transformer_config *config, struct smalti_error *error)
 {
-	*trainer = (struct smalti_trainer){.session = session, .options = options, .config = *config};
+	*trainer = (struct smalti_trainer){
+	    .session = session, .options = options, .config = *config, .architecture = &smalti_dit_trained};
 	trainer->state.scale.scale =
 	    options->model.precision == SMALTI_PRECISION_F16 ? options->loss_scale.initial : 1;
 	trainer->task_group = smalti_task_group_new(session, "training", INT64_MAX, error);
@@ -96,8 +99,8 @@ int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *s
 	if (!trainer->parameters)
 		return -1;
 	own(trainer, trainer->parameters);
-	trainer->graph = smalti_dit_train_new(config, trainer->parameters,
-					      smalti_precision_dtype(options->model.precision), error);
+	trainer->graph = smalti_trained_new(trainer->architecture, config, trainer->parameters,
+					    smalti_precision_dtype(options->model.precision), error);
 	trainer->optimizer =
 	    smalti_optimizer_new(trainer->task_group, trainer->parameters, &options->optimizer, error);
 	if (!trainer->graph || !trainer->optimizer)
@@ -134,8 +137,8 @@ void smalti_trainer_close(struct smalti_trainer *trainer)
 {
 	if (trainer->task_group)
 		smalti_task_group_wait(trainer->task_group);
-	smalti_dit_train_free(trainer->average_graph);
-	smalti_dit_train_free(trainer->graph);
+	smalti_trained_free(trainer->average_graph);
+	smalti_trained_free(trainer->graph);
 	for (int64_t i = 0; i < trainer->averages.count; i++)
 		smalti_tile_release(trainer->averages.list[i].value);
 	free(trainer->averages.list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "graphs/pixart/train.h"
+#include "graphs/trained.h"
 #include "samplers/diffusion_loss.h"
 #include "train/data.h"
 #include "train/optimizer.h"
@@ -55,13 +55,14 @@ struct smalti_trainer {
 	const struct smalti_train_options *options;
 	struct smalti_transformer_config config;
 	struct smalti_strategy strategy;
-	enum smalti_dtype features; /* type of samples' values */
+	const struct smalti_trained_functions *architecture; /* of the transformer */
+	enum smalti_dtype features;                          /* type of samples' values */
 	float scaling_factor;
 	struct smalti_task_group *task_group; /* of everything that stays from step to step */
 	struct smalti_parameters *parameters;
 	struct smalti_optimizer *optimizer;
 	struct smalti_parameters averages; /* with the parameters' names; no list: there are no averages */
-	struct smalti_dit_train *graph, *average_graph;
+	struct smalti_trained *graph, *average_graph;
 	struct smalti_tile *null_caption;
 	int64_t null_tokens; /* its rows */
 	struct smalti_training_state state;
@@ -154,7 +155,7 @@ struct smalti_sample_work {
 /* Returns a sample's work in a step, without gradients. */
 struct smalti_sample_work smalti_sample_work_of(const struct smalti_trainer *trainer,
 						const struct smalti_training_sample *sample);
-int smalti_sample_insert(const struct smalti_trainer *trainer, struct smalti_dit_train *graph,
+int smalti_sample_insert(const struct smalti_trainer *trainer, struct smalti_trained *graph,
 			 struct smalti_task_group *task_group, const struct smalti_sample_work *work,
 			 struct smalti_error *error);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
-#include "graphs/pixart/train_pass.h"
+#include "graphs/trained_pass.h"
 
 /* A probe of one forward. */
 struct prober {
 	struct smalti_task_group *task_group;
-	struct smalti_dit_probes *probes;
+	struct smalti_trained_probes *probes;
 };
 
 /* Probes `count` floats; the name ends before `suffix`, if it has that. */
 static void probe(const struct prober *p, struct smalti_tile *tile, int64_t count, const char *name,
 		  const char *suffix)
 {
-	struct smalti_dit_probe *probe = &p->probes->list[p->probes->count++];
+	struct smalti_trained_probe *probe = &p->probes->list[p->probes->count++];
 	snprintf(probe->name, sizeof(probe->name), "%s", name);
 	char *end = suffix ? strstr(probe->name, suffix) : NULL;
 	if (end)
@@ -35,33 +35,34 @@ static void probe_layers(const struct prober *p, struct smalti_tape *tape)
 	}
 }
 
-static void probe_all(const struct prober *p, struct smalti_dit_pass *pass, struct smalti_tile *out)
+static void probe_all(const struct prober *p, struct smalti_trained_pass *pass, struct smalti_tile *out)
 {
-	const struct smalti_dit *dit = pass->train->dit;
-	const struct smalti_dit_sample *sample = &pass->sample;
+	const struct smalti_denoiser *denoiser = pass->trained->denoiser;
+	const struct smalti_trained_sample *sample = &pass->sample;
 	const int64_t pixels = sample->height * sample->width;
-	probe(p, sample->x, dit->config.in_channels * pixels, "the item's latents", NULL);
-	probe(p, sample->text, sample->text_tokens * dit->denoiser.text_width, "the item's caption", NULL);
+	probe(p, sample->x, denoiser->in_channels * pixels, "the item's latents", NULL);
+	probe(p, sample->text, sample->text_tokens * denoiser->text_width, "the item's caption", NULL);
 	probe_layers(p, &pass->tape);
-	probe(p, out, dit->config.out_channels * pixels, "proj_out", NULL);
+	probe(p, out, denoiser->out_channels * pixels, "proj_out", NULL);
 }
 
-int smalti_dit_train_probe(struct smalti_dit_train *train, struct smalti_task_group *task_group,
-			   const struct smalti_dit_sample *sample, struct smalti_dit_probes *probes,
-			   struct smalti_error *error)
+int smalti_trained_probe_all(struct smalti_trained *trained, struct smalti_task_group *task_group,
+			     const struct smalti_trained_sample *sample, struct smalti_trained_probes *probes,
+			     struct smalti_error *error)
 {
 	enum { AROUND = 3 }; /* those that are no layers */
-	struct smalti_dit_sample kept = *sample;
+	struct smalti_trained_sample kept = *sample;
 	struct smalti_tile *out = NULL;
 	kept.recomputed = 0;
-	smalti_dit_train_begin_step(train, task_group);
-	struct smalti_dit_pass *pass = smalti_dit_pass_forward(train, task_group, &kept, true, &out);
-	*probes = (struct smalti_dit_probes){
+	smalti_trained_begin_step(trained, task_group);
+	struct smalti_trained_pass *pass =
+	    smalti_trained_pass_forward(trained, task_group, &kept, true, &out);
+	*probes = (struct smalti_trained_probes){
 	    .list = pass ? smalti_calloc(AROUND + pass->tape.count, sizeof(*probes->list), error) : NULL};
 	if (probes->list && !smalti_task_group_broken(task_group))
 		probe_all(&(struct prober){task_group, probes}, pass, out);
-	smalti_dit_train_drop(pass);
-	smalti_dit_train_end_step(train);
+	smalti_trained_drop(pass);
+	smalti_trained_end_step(trained);
 	smalti_tile_release(out);
 	return pass && !probes->list ? -1 : 0;
 }
