@@ -94,6 +94,7 @@ cJSON *smalti_training_identity(const struct smalti_train_options *options,
 	add_optimizer(identity, options);
 	add(identity, "ema", options->ema);
 	add_precision(identity, options);
+	add(identity, "arithmetic", SMALTI_TRAINING_ARITHMETIC);
 	if (features && cJSON_AddStringToObject(identity, "isa", smalti_isa_name(smalti_isa())))
 		return identity;
 	cJSON_Delete(identity);
@@ -138,7 +139,7 @@ static const struct smalti_identity_remedy remedies[] = {
 static bool accepts(void *user, const char *key)
 {
 	(void)user;
-	return strcmp(key, "isa") == 0;
+	return strcmp(key, "isa") == 0 || strcmp(key, "arithmetic") == 0;
 }
 
 const struct smalti_identity_rules smalti_training_rules = {.remedies = remedies, .accepts = accepts};

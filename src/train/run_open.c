@@ -94,6 +94,16 @@ static int open_held_out(struct smalti_training_run *run, struct smalti_error *e
 		   : -1;
 }
 
+/* Says that sums have another order than in the version that began the run. */
+static void note_arithmetic(struct smalti_training_run *run)
+{
+	const cJSON *before = cJSON_GetObjectItemCaseSensitive(run->saved.identity, "arithmetic");
+	if (!cJSON_IsNumber(before) || before->valuedouble != SMALTI_TRAINING_ARITHMETIC)
+		smalti_training_run_tell(run,
+					 "the run was begun with another version, which adds up gradients in "
+					 "another order: the last bits will differ");
+}
+
 static void note_isa(struct smalti_training_run *run, const cJSON *identity)
 {
 	const char *before =
@@ -122,6 +132,7 @@ static int identify(struct smalti_training_run *run, const char *weights, struct
 						smalti_null_tokens[SMALTI_NULL_TOKENS_OWN]);
 		run->has_null_caption = smalti_training_run_same_null_caption(run, identity);
 		note_isa(run, identity);
+		note_arithmetic(run);
 		smalti_identity_compare(run->options->output, run->saved.identity, identity,
 					&smalti_training_rules, &difference);
 	}
