@@ -49,21 +49,40 @@ int smalti_cpu_matmul(const struct matmul_data *data, const struct matmul_argume
 	return x ? smalti_matmul(&matmul, x, data->weight, data->bias, gate, data->y, error) : -1;
 }
 
+/* Computes columns of y by a part of the weight: those from `column` on. */
 static int multiply_dense(const struct matmul_raw_data *data, const struct matmul_raw_arguments *a,
+			  const struct smalti_raw_weight *weight, int64_t columns, int64_t column,
 			  struct smalti_error *error)
 {
 	const struct matmul_arguments *m = &a->matmul;
 	const struct smalti_dense dense = {.rows = m->rows,
 					   .inner = m->in,
-					   .columns = m->out,
+					   .columns = columns,
 					   .turned_b = true,
 					   .add = smalti_epilogue_adds(m->epilogue),
 					   .a_dtype = m->x_dtype,
-					   .b_dtype = a->dtype[0],
+					   .b_dtype = weight->dtype,
 					   .compute = m->compute,
 					   .result = m->result,
-					   .bias = data->bias};
-	return smalti_dense(&dense, data->x, data->part0, data->y, error);
+					   .bias = data->bias ? (const float *)data->bias + column : NULL,
+					   .y_stride = m->out};
+	return smalti_dense(&dense, data->x, weight->data,
+			    (char *)data->y + column * smalti_dtype_bytes(m->result), error);
+}
+
+/* Does the same with x in the dtype of the products. */
+static int multiply_raw(const struct matmul_raw_data *data, const struct matmul_raw_arguments *a,
+			const void *x, const struct smalti_raw_weight *weight, int64_t columns,
+			int64_t column, struct smalti_error *error)
+{
+	const float *bias = data->bias, *gate = data->gate;
+	const int64_t in = a->matmul.in, out = a->matmul.out;
+	const struct smalti_raw_columns all = {x, in, in};
+	struct smalti_matmul matmul = matmul_of(&a->matmul);
+	matmul.out = columns;
+	return smalti_matmul_raw(&matmul, &all, 1, weight, bias ? bias + column : NULL,
+				 gate ? gate + a->matmul.gate_row * out + column : NULL, out,
+				 (char *)data->y + column * smalti_dtype_bytes(matmul.result), error);
 }
 
 /* Has each part make its columns of y. */
@@ -71,25 +90,12 @@ int smalti_cpu_matmul_raw(const struct matmul_raw_data *data, const struct matmu
 			  struct smalti_error *error)
 {
 	const void *const parts[3] = {data->part0, data->part1, data->part2};
-	const float *bias = data->bias;
-	const float *gate =
-	    data->gate ? (const float *)data->gate + a->matmul.gate_row * a->matmul.out : NULL;
-	struct smalti_matmul matmul = matmul_of(&a->matmul);
-	if (a->dense)
-		return multiply_dense(data, a, error);
-	const void *x = operand(&a->matmul, data->x, error);
-	if (!x)
-		return -1;
-	const struct smalti_raw_columns columns = {x, matmul.in, matmul.in};
-	int64_t column = 0;
-	for (int i = 0; i < 3 && parts[i]; column += a->part_out[i++]) {
-		const struct smalti_raw_weight weight = {parts[i], a->dtype[i], matmul.in};
-		matmul.out = a->part_out[i];
-		if (smalti_matmul_raw(&matmul, &columns, 1, &weight, bias ? bias + column : NULL,
-				      gate ? gate + column : NULL, a->matmul.out,
-				      (char *)data->y + column * smalti_dtype_bytes(matmul.result),
-				      error) < 0)
-			return -1;
+	const void *x = a->dense ? data->x : operand(&a->matmul, data->x, error);
+	int status = x ? 0 : -1;
+	for (int64_t i = 0, column = 0; i < 3 && parts[i] && status == 0; column += a->part_out[i++]) {
+		const struct smalti_raw_weight weight = {parts[i], a->dtype[i], a->matmul.in};
+		status = a->dense ? multiply_dense(data, a, &weight, a->part_out[i], column, error)
+				  : multiply_raw(data, a, x, &weight, a->part_out[i], column, error);
 	}
-	return 0;
+	return status;
 }

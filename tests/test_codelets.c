@@ -268,30 +268,36 @@ static void linear_raw(void)
 	}
 }
 
-/* By the library: of weights of one dtype, rounded to another, with results that are added or converted. */
-static void linear_dense_of(int rows, int in, int out, enum smalti_dtype from, enum smalti_dtype compute,
+/* By the library: of one to three parts in one dtype, rounded to another, with results that are added or
+ * converted. */
+static void linear_dense_of(const int shape[3], int parts, enum smalti_dtype from, enum smalti_dtype compute,
 			    enum smalti_dtype result, bool add)
 {
+	const int rows = shape[0], in = shape[1], out = shape[2];
+	const int one = parts == 1 ? out : out / 2, two = parts == 2 ? out - one : (out - one) / 3;
 	uint64_t state = 21;
 	float *w = random_floats(in * out, &state), *x = random_floats(rows * in, &state);
 	float *bias = random_floats(out, &state), *y = random_floats(rows * out, &state);
 	float *before = smalti_calloc(rows * out, sizeof(*before), NULL);
-	void *weight = smalti_calloc(in * out, sizeof(float), NULL);
+	char *weight = smalti_calloc(in * out, sizeof(float), NULL);
+	const int64_t row = in * smalti_dtype_bytes(from);
 	memcpy(before, y, (size_t)(rows * out) * sizeof(*before));
 	smalti_convert(in * out, SMALTI_F32, w, from, weight);
 	smalti_convert(in * out, from, weight, SMALTI_F32, w);
-	RUN(matmul_raw, (.x = x, .part0 = weight, .bias = add ? NULL : bias, .y = y),
+	RUN(matmul_raw,
+	    (.x = x, .part0 = weight, .part1 = parts > 1 ? weight + one * row : NULL,
+	     .part2 = parts > 2 ? weight + (one + two) * row : NULL, .bias = bias, .y = y),
 	    .matmul = {.rows = rows,
 		       .in = in,
 		       .out = out,
 		       .compute = compute,
 		       .result = result,
 		       .epilogue = add ? SMALTI_EPILOGUE_ADD : SMALTI_EPILOGUE_NONE},
-	    .dtype = {from}, .part_out = {out}, .dense = true);
+	    .dtype = {from, from, from}, .part_out = {one, two, out - one - two}, .dense = true);
 	float *found = smalti_calloc(rows * out, sizeof(*found), NULL);
 	smalti_convert(rows * out, result, y, SMALTI_F32, found);
 	for (int i = 0; i < rows * out; i++) {
-		double z = (double)(add ? before[i] : bias[i % out]), size = fabs(z);
+		double z = (double)bias[i % out] + (add ? (double)before[i] : 0), size = 1 + fabs(z);
 		for (int j = 0; j < in; j++) {
 			const double term = (double)smalti_round(compute, x[i / out * in + j]) *
 					    (double)smalti_round(compute, w[i % out * in + j]);
@@ -306,19 +312,20 @@ static void linear_dense_of(int rows, int in, int out, enum smalti_dtype from, e
 
 static void linear_dense(void)
 {
-	static const int shapes[][3] = {{1, 1, 1}, {3, 13, 12}, {67, 129, 31}, {5, 1, 40}, {64, 64, 64}};
-	for (size_t i = 0; i < COUNT_OF(shapes); i++)
-		for (int compute = SMALTI_F32; compute <= SMALTI_BF16; compute++)
-			for (int from = SMALTI_F32; from <= SMALTI_BF16; from++) {
-				const int *n = shapes[i];
-				linear_dense_of(n[0], n[1], n[2], (enum smalti_dtype)from,
-						(enum smalti_dtype)compute, SMALTI_F32, true);
-				linear_dense_of(n[0], n[1], n[2], (enum smalti_dtype)from,
-						(enum smalti_dtype)compute, SMALTI_F32, false);
-				linear_dense_of(n[0], n[1], n[2], (enum smalti_dtype)from,
-						(enum smalti_dtype)compute, (enum smalti_dtype)compute,
-						false);
-			}
+	static const struct {
+		int shape[3], parts;
+	} cases[] = {{{1, 1, 1}, 1},     {{3, 13, 12}, 3}, {{67, 129, 31}, 1}, {{67, 129, 31}, 2},
+		     {{67, 129, 31}, 3}, {{5, 1, 40}, 2},  {{64, 64, 64}, 1},  {{64, 64, 96}, 3}};
+	static const enum smalti_dtype types[] = {SMALTI_F32, SMALTI_F16, SMALTI_BF16};
+	for (size_t i = 0; i < COUNT_OF(cases) * COUNT_OF(types) * COUNT_OF(types); i++) {
+		const enum smalti_dtype from = types[i % COUNT_OF(types)];
+		const enum smalti_dtype compute = types[i / COUNT_OF(types) % COUNT_OF(types)];
+		const int *shape = cases[i / COUNT_OF(types) / COUNT_OF(types)].shape;
+		const int parts = cases[i / COUNT_OF(types) / COUNT_OF(types)].parts;
+		linear_dense_of(shape, parts, from, compute, SMALTI_F32, true);
+		linear_dense_of(shape, parts, from, compute, SMALTI_F32, false);
+		linear_dense_of(shape, parts, from, compute, compute, false);
+	}
 }
 
 /* Attention of blocks of queries on blocks of keys, with a bias by distance in the whole sequence. */
