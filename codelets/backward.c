@@ -71,8 +71,9 @@ int smalti_cpu_linear_input(const struct linear_input_data *data, const struct l
 					   .columns = a->in,
 					   .add = a->add,
 					   .b_dtype = a->dtype,
-					   .compute = a->compute};
-	return smalti_dense(&dense, data->gy, data->weight, data->gx, error);
+					   .compute = a->compute,
+					   .a_stride = a->stride};
+	return smalti_dense(&dense, (const float *)data->gy + a->first, data->weight, data->gx, error);
 }
 
 int smalti_cpu_linear_weight(const struct linear_weight_data *data, const struct linear_weight_arguments *a,
@@ -84,10 +85,12 @@ int smalti_cpu_linear_weight(const struct linear_weight_data *data, const struct
 					   .turned_a = true,
 					   .add = a->add,
 					   .b_dtype = a->dtype,
-					   .compute = a->compute};
+					   .compute = a->compute,
+					   .a_stride = a->stride};
+	const float *gy = (const float *)data->gy + a->first;
 	if (data->gbias)
-		smalti_column_sums(a->rows, a->out, data->gy, a->add, data->gbias);
-	return smalti_dense(&dense, data->gy, data->x, data->gweight, error);
+		smalti_column_sums(a->rows, a->out, a->stride, gy, a->add, data->gbias);
+	return smalti_dense(&dense, gy, data->x, data->gweight, error);
 }
 
 int smalti_cpu_gelu(const struct gelu_data *data, const struct gelu_arguments *a, struct smalti_error *error)
@@ -149,7 +152,7 @@ int smalti_cpu_column_sums(const struct column_sums_data *data, const struct col
 			   struct smalti_error *error)
 {
 	(void)error;
-	smalti_column_sums(a->rows, a->dim, data->x, a->add, data->y);
+	smalti_column_sums(a->rows, a->dim, a->dim, data->x, a->add, data->y);
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 
 #define COLUMN_GROUPS(columns) (((columns) + SMALTI_SUM_COLUMNS - 1) / SMALTI_SUM_COLUMNS)
 
-/* Prepares rows of gy or of a weight as an operand of products. */
+/* Prepares a matrix, contiguous in memory, as an operand of products. */
 static int operand(struct smalti_device *device, enum smalti_device_slot slot,
 		   const struct smalti_device_memory *x, int64_t rows, int64_t columns,
 		   enum smalti_dtype dtype, enum smalti_dtype compute, struct smalti_device_matrix *matrix,
@@ -18,15 +18,17 @@ static int operand(struct smalti_device *device, enum smalti_device_slot slot,
 int smalti_device_linear_input(struct smalti_device *device, const struct linear_input_memories *data,
 			       const struct linear_input_arguments *a, struct smalti_error *error)
 {
+	const struct operand_arguments of_gy = {a->rows,    a->out,     a->first,  a->stride,
+						SMALTI_F32, a->compute, a->compute};
 	struct smalti_device_matrix gy, weight;
-	if (operand(device, SMALTI_DEVICE_X, data->gy, a->rows, a->out, SMALTI_F32, a->compute, &gy, error) <
-		0 ||
+	if (smalti_device_operand(device, SMALTI_DEVICE_X, data->gy, &of_gy, &gy, error) < 0 ||
 	    operand(device, SMALTI_DEVICE_WEIGHT, data->weight, a->out, a->in, a->dtype, a->compute, &weight,
 		    error) < 0)
 		return -1;
 	const struct smalti_device_product product = {.rows = a->rows,
 						      .in = a->out,
 						      .out = a->in,
+						      .x_first = gy.first,
 						      .x_stride = gy.stride,
 						      .w_stride = weight.stride,
 						      .y_stride = a->in,
@@ -39,20 +41,21 @@ int smalti_device_linear_input(struct smalti_device *device, const struct linear
 int smalti_device_linear_weight(struct smalti_device *device, const struct linear_weight_memories *data,
 				const struct linear_weight_arguments *a, struct smalti_error *error)
 {
-	const struct column_sums_arguments sums = {.rows = a->rows, .dim = a->out, .add = a->add};
+	const struct operand_arguments of_gy = {a->rows,    a->out,     a->first,  a->stride,
+						SMALTI_F32, a->compute, a->compute};
 	const struct smalti_device_memory *const summed[] = {data->gy, data->gbias};
 	struct smalti_device_matrix gy, x;
 	if (data->gbias &&
-	    smalti_device_groups(device, "column_sums", COLUMN_GROUPS(a->out), summed, &sums, error) < 0)
+	    smalti_device_groups(device, "gradient_sums", COLUMN_GROUPS(a->out), summed, a, error) < 0)
 		return -1;
-	if (operand(device, SMALTI_DEVICE_X, data->gy, a->rows, a->out, SMALTI_F32, a->compute, &gy, error) <
-		0 ||
+	if (smalti_device_operand(device, SMALTI_DEVICE_X, data->gy, &of_gy, &gy, error) < 0 ||
 	    operand(device, SMALTI_DEVICE_WEIGHT, data->x, a->rows, a->in, a->dtype, a->compute, &x, error) <
 		0)
 		return -1;
 	const struct smalti_device_product product = {.rows = a->out,
 						      .in = a->rows,
 						      .out = a->in,
+						      .x_first = gy.first,
 						      .x_stride = gy.stride,
 						      .w_stride = x.stride,
 						      .y_stride = a->in,

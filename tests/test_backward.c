@@ -99,8 +99,8 @@ static void slopes_have_limits(void)
 /* Rows */
 
 static const struct {
-	int64_t rows, dim;
-} shapes[] = {{1, 1}, {1, 72}, {513, 17}, {3, 67}, {7, 1152}, {64, 16}, {2, 1}};
+	int64_t rows, dim, stride; /* the last for sums alone */
+} shapes[] = {{1, 1, 1}, {1, 72, 73}, {513, 17, 17}, {3, 67, 200}, {7, 1152, 1152}, {64, 16, 48}, {2, 1, 3}};
 
 static void check_gates(void)
 {
@@ -146,13 +146,14 @@ static void check_sums(void)
 	uint64_t state = 4;
 	for (size_t s = 0; s < COUNT_OF(shapes); s++)
 		for (int add = 0; add < 2; add++) {
-			const int64_t rows = shapes[s].rows, dim = shapes[s].dim;
-			float *x = random_floats(rows * dim, &state), *y = random_floats(dim, &state);
+			const int64_t rows = shapes[s].rows, dim = shapes[s].dim, stride = shapes[s].stride;
+			float *x = random_floats(rows * stride, &state), *y = random_floats(dim, &state);
 			struct kernel_error error = {0};
 			double *sum = calloc((size_t)dim, sizeof(*sum));
 			for (int64_t i = 0; i < rows * dim; i++)
-				sum[i % dim] += (double)x[i] + (add && i < dim ? (double)y[i] : 0);
-			kernels->column_sums(rows, dim, x, add, y);
+				sum[i % dim] += (double)x[i / dim * stride + i % dim] +
+						(add && i < dim ? (double)y[i] : 0);
+			kernels->column_sums(rows, dim, stride, x, add, y);
 			for (int64_t d = 0; d < dim; d++)
 				kernel_compare(&error, (double)y[d], sum[d]);
 			kernel_check(&error, 2e-6, label("sums", rows, dim, add));
@@ -261,14 +262,19 @@ static void layernorm_adds_rows(void)
 
 /* Products */
 
-static const struct {
-	int64_t rows, in, out;
-} products[] = {{1, 1, 1}, {1, 16, 72}, {513, 17, 5}, {7, 144, 33}, {100, 72, 72}};
+/* The gradient is `out` columns, from `first` on, of rows of `stride`. */
+struct linear {
+	int64_t rows, in, out, stride, first;
+};
+static const struct linear products[] = {{1, 1, 1, 1, 0},     {1, 16, 72, 72, 0},    {513, 17, 5, 5, 0},
+					 {7, 144, 33, 33, 0}, {100, 72, 72, 72, 0},  {1, 5, 1, 4, 3},
+					 {513, 17, 5, 19, 7}, {7, 144, 33, 100, 67}, {100, 72, 72, 216, 72}};
 
-static void check_linear(enum smalti_dtype compute, int64_t rows, int64_t in, int64_t out, bool add)
+static void check_linear(enum smalti_dtype compute, const struct linear *linear, bool add)
 {
+	const int64_t rows = linear->rows, in = linear->in, out = linear->out;
 	uint64_t state = (uint64_t)(rows + in);
-	float *gy = random_floats(rows * out, &state), *x = random_floats(rows * in, &state);
+	float *gy = random_floats(rows * linear->stride, &state), *x = random_floats(rows * in, &state);
 	float *w = random_floats(out * in, &state), *gx = random_floats(rows * in, &state);
 	float *gw = random_floats(out * in, &state), *gb = random_floats(out, &state);
 	double *expected = calloc((size_t)(rows * in + out * in + out), sizeof(*expected));
@@ -281,17 +287,18 @@ static void check_linear(enum smalti_dtype compute, int64_t rows, int64_t in, in
 		eb[i] = (double)gb[i];
 	for (int64_t r = 0; r < rows; r++)
 		for (int64_t o = 0; o < out; o++) {
-			const double g = (double)smalti_round(compute, gy[r * out + o]);
-			eb[o] += (double)gy[r * out + o];
+			const float given = gy[r * linear->stride + linear->first + o];
+			const double g = (double)smalti_round(compute, given);
+			eb[o] += (double)given;
 			for (int64_t i = 0; i < in; i++) {
 				expected[r * in + i] += g * (double)smalti_round(compute, w[o * in + i]);
 				ew[o * in + i] += g * (double)smalti_round(compute, x[r * in + i]);
 			}
 		}
 	RUN(linear_input, (.gy = gy, .weight = w, .gx = gx), .rows = rows, .in = in, .out = out,
-	    .compute = compute, .add = add);
+	    .stride = linear->stride, .first = linear->first, .compute = compute, .add = add);
 	RUN(linear_weight, (.gy = gy, .x = x, .gweight = gw, .gbias = gb), .rows = rows, .in = in, .out = out,
-	    .compute = compute, .add = add);
+	    .stride = linear->stride, .first = linear->first, .compute = compute, .add = add);
 	struct kernel_error error = {0};
 	for (int64_t i = 0; i < rows * in; i++)
 		kernel_compare(&error, (double)gx[i], expected[i]);
@@ -311,8 +318,7 @@ static void linear_agrees(void)
 	for (size_t i = 0; i < COUNT_OF(products); i++)
 		for (int compute = SMALTI_F32; compute <= SMALTI_BF16; compute++)
 			for (int add = 0; add < 2; add++)
-				check_linear((enum smalti_dtype)compute, products[i].rows, products[i].in,
-					     products[i].out, add);
+				check_linear((enum smalti_dtype)compute, &products[i], add);
 }
 
 /* Attention */

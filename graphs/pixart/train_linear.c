@@ -67,16 +67,16 @@ void smalti_train_linear_weight(const struct smalti_dit_pass *pass, const struct
 	smalti_insert(linear_weight, pass->task_group,
 		      (.gy = gy, .x = x.tile, .gweight = pass->here->gradients[linear->weight],
 		       .gbias = linear->bias < 0 ? NULL : pass->here->gradients[linear->bias]),
-		      .rows = x.rows, .in = linear->in, .out = linear->out, .dtype = x.dtype,
-		      .compute = compute_of(pass, linear), .add = add || pass->add);
+		      .rows = x.rows, .in = linear->in, .out = linear->out, .stride = linear->out,
+		      .dtype = x.dtype, .compute = compute_of(pass, linear), .add = add || pass->add);
 }
 
 void smalti_train_linear_input(const struct smalti_dit_pass *pass, const struct smalti_train_linear *linear,
 			       struct smalti_tile *gy, int64_t rows, bool add, struct smalti_tile *gx)
 {
 	smalti_insert(linear_input, pass->task_group, (.gy = gy, .weight = weight_of(pass, linear), .gx = gx),
-		      .rows = rows, .in = linear->in, .out = linear->out, .dtype = weight_dtype(pass, linear),
-		      .compute = compute_of(pass, linear), .add = add);
+		      .rows = rows, .in = linear->in, .out = linear->out, .stride = linear->out,
+		      .dtype = weight_dtype(pass, linear), .compute = compute_of(pass, linear), .add = add);
 }
 
 static struct smalti_train_rows activate(const struct smalti_dit_pass *pass,

@@ -28,8 +28,8 @@ void smalti_layernorm_modulate_backward(const struct smalti_layernorm_backward *
 					const float *scale, const float *gy, float *gx, float *gshift,
 					float *gscale);
 
-/* Computes y[dim] = Σ_rows x, or adds it to y. */
-void smalti_column_sums(int64_t rows, int64_t dim, const float *x, bool add, float *y);
+/* Computes y[dim] = Σ_rows x, or adds it to y. Rows are `stride` elements apart. */
+void smalti_column_sums(int64_t rows, int64_t dim, int64_t stride, const float *x, bool add, float *y);
 
 /* Computes y = x, rounded to `compute`. */
 void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum smalti_dtype compute,

@@ -217,7 +217,8 @@ static void differentiate_band(const struct step *s, int kind, int64_t band)
 	smalti_insert(
 	    linear_weight, t->task_group,
 	    (.gy = side->gradient[band], .x = side->x[band], .gweight = side->weight_gradient[band]),
-	    .rows = rows, .in = width, .out = t->dim, .dtype = SMALTI_F32, .compute = SMALTI_F32);
+	    .rows = rows, .in = width, .out = t->dim, .stride = t->dim, .dtype = SMALTI_F32,
+	    .compute = SMALTI_F32);
 	smalti_tile_release(side->gradient[band]);
 	smalti_tile_release(side->projected[band]);
 	smalti_tile_release(side->x[band]);

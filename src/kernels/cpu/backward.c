@@ -69,11 +69,12 @@ void FOR_ISA(smalti_gate_backward)(int64_t rows, int64_t dim, const float *gy, c
 		}
 }
 
-void FOR_ISA(smalti_column_sums)(int64_t rows, int64_t dim, const float *x, bool add, float *y)
+void FOR_ISA(smalti_column_sums)(int64_t rows, int64_t dim, int64_t stride, const float *x, bool add,
+				 float *y)
 {
 	if (!add)
 		memset(y, 0, (size_t)dim * sizeof(*y));
-	for (; rows > 0; rows--, x += dim)
+	for (; rows > 0; rows--, x += stride)
 		for (int64_t i = 0; i < dim; i += LANES)
 			vec_write(SMALTI_F32, y, i, dim - i,
 				  vec_read(SMALTI_F32, y, i, dim - i) + vec_read(SMALTI_F32, x, i, dim - i));

@@ -193,9 +193,9 @@ void smalti_layernorm_modulate_backward(const struct smalti_layernorm_backward *
 	here()->layernorm_modulate_backward(layernorm, x, scale, gy, gx, gshift, gscale);
 }
 
-void smalti_column_sums(int64_t rows, int64_t dim, const float *x, bool add, float *y)
+void smalti_column_sums(int64_t rows, int64_t dim, int64_t stride, const float *x, bool add, float *y)
 {
-	here()->column_sums(rows, dim, x, add, y);
+	here()->column_sums(rows, dim, stride, x, add, y);
 }
 
 void smalti_convert(int64_t count, enum smalti_dtype from, const void *x, enum smalti_dtype to, void *y)

@@ -49,7 +49,7 @@ struct smalti_cpu_kernels {
 	void (*layernorm_modulate_backward)(const struct smalti_layernorm_backward *layernorm, const float *x,
 					    const float *scale, const float *gy, float *gx, float *gshift,
 					    float *gscale);
-	void (*column_sums)(int64_t rows, int64_t dim, const float *x, bool add, float *y);
+	void (*column_sums)(int64_t rows, int64_t dim, int64_t stride, const float *x, bool add, float *y);
 	/* For attention_backward.c. */
 	void (*attention_weights)(const struct smalti_attention_weights *weights, const float *lse,
 				  const float *delta, void *scores, void *gradients);

@@ -84,16 +84,29 @@ DEVICE float column_sum(float value, LOCAL float *room)
 	return sum;
 }
 
+DEVICE void sum_rows(GLOBAL const float *x, int64_t rows, int64_t columns, int64_t stride, bool add,
+		     LOCAL float *room, GLOBAL float *y)
+{
+	const int64_t column = summed_column();
+	float sum = 0;
+	for (int64_t row = THREAD / SUM_COLUMNS; row < rows && column < columns; row += SUM_LANES)
+		sum += x[row * stride + column];
+	sum = column_sum(sum, room);
+	if (THREAD < SUM_COLUMNS && column < columns)
+		y[column] = add ? y[column] + sum : sum;
+}
+
 KERNEL(column_sums)(GLOBAL const float *x, GLOBAL float *y, struct column_sums_arguments a)
 {
 	LOCAL_ARRAY(float, room, SUM_COLUMNS *SUM_LANES);
-	const int64_t column = summed_column();
-	float sum = 0;
-	for (int64_t row = THREAD / SUM_COLUMNS; row < a.rows && column < a.dim; row += SUM_LANES)
-		sum += x[row * a.dim + column];
-	sum = column_sum(sum, room);
-	if (THREAD < SUM_COLUMNS && column < a.dim)
-		y[column] = a.add ? y[column] + sum : sum;
+	sum_rows(x, a.rows, a.dim, a.dim, a.add, room, y);
+}
+
+/* gbias of linear_weight. */
+KERNEL(gradient_sums)(GLOBAL const float *gy, GLOBAL float *gbias, struct linear_weight_arguments a)
+{
+	LOCAL_ARRAY(float, room, SUM_COLUMNS *SUM_LANES);
+	sum_rows(gy + a.first, a.rows, a.out, a.stride, a.add, room, gbias);
 }
 
 KERNEL(gate_backward)(GLOBAL const float *gy, GLOBAL const float *z, GLOBAL const float *modulation,
