@@ -154,6 +154,7 @@ void smalti_bench_attention(const struct attention_arguments *a, struct attentio
 	    .bias = f32(a->bias_reach ? a->heads * (2 * a->bias_reach - 1) : 0),
 	    .state = f32(a->first && a->last ? 0 : state),
 	    .y = a->last ? queries : f32(0),
+	    .lse = f32(a->last ? a->heads * a->queries : 0),
 	};
 	for (int i = 0; i < SMALTI_MANY; i++)
 		extents->kv[i] = of(a->dtype, a->keys[i] * 2 * a->heads * a->head_dim);
@@ -194,13 +195,9 @@ BUFFERS(sampler_step, .conditional = f32(OUTPUT), .unconditional = f32(a->guidan
 
 #define WIDTH   a->heads * a->head_dim
 #define QUERIES a->queries *WIDTH
-#define KEYS    a->keys *WIDTH
-BUFFERS(attention_lse, .q = of(a->dtype, QUERIES), .k = of(a->dtype, KEYS), .v = of(a->dtype, KEYS),
-	.state = f32(a->first && a->last ? 0 : smalti_attention_state(a->queries, a->heads, a->head_dim)),
-	.y = of(a->dtype, a->last ? QUERIES : 0), .lse = f32(a->last ? a->heads * a->queries : 0))
-BUFFERS(attention_backward, .q = of(a->dtype, QUERIES), .k = of(a->dtype, KEYS), .v = of(a->dtype, KEYS),
-	.y = of(a->dtype, QUERIES), .lse = f32(a->heads * a->queries), .gy = f32(QUERIES), .gq = f32(QUERIES),
-	.gk = f32(KEYS), .gv = f32(KEYS))
+#define KEYS    a->keys * 2 * WIDTH
+BUFFERS(attention_backward, .q = of(a->dtype, QUERIES), .kv = of(a->dtype, KEYS), .y = of(a->dtype, QUERIES),
+	.lse = f32(a->heads * a->queries), .gy = f32(QUERIES), .gq = f32(QUERIES), .gkv = f32(KEYS))
 
 /* A band inside an image: with neighbours above and below. */
 BUFFERS(conv, .x = f32(a->rows * a->width * a->in), .above = f32(a->width * a->in),

@@ -45,7 +45,6 @@ double smalti_matmul_bytes(const struct matmul_arguments *a);
 double smalti_matmul_raw_bytes(const struct matmul_raw_arguments *a);
 double smalti_attention_flops(const struct attention_arguments *a);
 double smalti_attention_bytes(const struct attention_arguments *a);
-double smalti_attention_lse_bytes(const struct attention_lse_arguments *a);
 double smalti_attention_backward_bytes(const struct attention_backward_arguments *a);
 double smalti_attend_heads_flops(const struct attend_heads_arguments *a);
 double smalti_attend_heads_bytes(const struct attend_heads_arguments *a);

@@ -40,6 +40,7 @@ int smalti_cpu_attention(const struct attention_data *data, const struct attenti
 	    .bias = data->bias,
 	    .bias_length = data->bias ? 2 * a->bias_reach - 1 : 0,
 	    .bias_origin = a->bias_reach - 1 + a->first_key - a->first_query,
+	    .lse = data->lse,
 	};
 	for (int i = 0; i < SMALTI_MANY && data->kv[i]; i++)
 		blocks[attention.blocks++] =

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/backward.h"
 #include "codelets/codelets.h"
-#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/rows.h"
 #include "kernels/scratch.h"
-
-double smalti_attention_lse_bytes(const struct attention_lse_arguments *a)
-{
-	const int64_t width = a->heads * a->head_dim, states = (a->first ? 0 : 1) + (a->last ? 0 : 1);
-	return smalti_bytes(a->dtype, (a->last ? 2 : 1) * a->queries + 2 * a->keys, width) +
-	       smalti_bytes(SMALTI_F32, a->queries * a->heads,
-			    states * (a->head_dim + 2) + (a->last ? 1 : 0));
-}
 
 double smalti_attention_backward_bytes(const struct attention_backward_arguments *a)
 {
@@ -22,44 +13,24 @@ double smalti_attention_backward_bytes(const struct attention_backward_arguments
 	       smalti_bytes(SMALTI_F32, a->queries, a->heads);
 }
 
-int smalti_cpu_attention_lse(const struct attention_lse_data *data, const struct attention_lse_arguments *a,
-			     struct smalti_error *error)
-{
-	const int64_t width = a->heads * a->head_dim;
-	const struct smalti_keys keys = {a->keys, data->k, data->v};
-	const struct smalti_attention attention = {
-	    .queries = a->queries,
-	    .blocks = 1,
-	    .heads = a->heads,
-	    .head_dim = a->head_dim,
-	    .q_stride = width,
-	    .k_stride = width,
-	    .v_stride = width,
-	    .dtype = a->dtype,
-	    .scale = a->scale,
-	    .first = a->first,
-	    .last = a->last,
-	    .lse = data->lse,
-	};
-	return smalti_attention(&attention, data->q, &keys, data->state, data->y, error);
-}
-
 int smalti_cpu_attention_backward(const struct attention_backward_data *data,
 				  const struct attention_backward_arguments *a, struct smalti_error *error)
 {
+	const int64_t width = a->heads * a->head_dim;
 	const struct smalti_attention_backward attention = {
 	    .queries = a->queries,
 	    .keys = a->keys,
 	    .heads = a->heads,
 	    .head_dim = a->head_dim,
+	    .kv_stride = 2 * width,
 	    .dtype = a->dtype,
 	    .scale = a->scale,
 	    .add_queries = a->add_queries,
 	    .add_keys = a->add_keys,
 	};
-	const struct smalti_attention_values values = {data->q, data->k,   data->v,
-						       data->y, data->lse, data->gy};
-	const struct smalti_attention_gradients gradients = {data->gq, data->gk, data->gv};
+	const void *v = (const char *)data->kv + width * smalti_dtype_bytes(a->dtype);
+	const struct smalti_attention_values values = {data->q, data->kv, v, data->y, data->lse, data->gy};
+	const struct smalti_attention_gradients gradients = {data->gq, data->gkv, (float *)data->gkv + width};
 	return smalti_attention_backward(&attention, &values, &gradients, error);
 }
 

@@ -39,8 +39,7 @@ static struct smalti_device_attend_tile tile_of(const struct attend_arguments *a
 	    .first = a->first,
 	    .last = a->last,
 	    .q = buffers->q,
-	    .k = buffers->kv[block],
-	    .v = buffers->values ? buffers->values : buffers->kv[block],
+	    .kv = buffers->kv[block],
 	    .state = buffers->state,
 	    .y = buffers->y,
 	    .lse = buffers->lse,
@@ -145,37 +144,14 @@ int smalti_device_attention(struct smalti_device *device, const struct attention
 	    .last = a->last,
 	};
 	struct smalti_attend_buffers buffers = {
-	    .q = data->q, .bias = data->bias, .state = data->state, .y = data->y};
+	    .q = data->q, .bias = data->bias, .state = data->state, .y = data->y, .lse = data->lse};
 	memcpy(attend.keys, a->keys, sizeof(attend.keys));
 	memcpy(buffers.kv, data->kv, sizeof(data->kv));
 	if (a->head_dim != CUDNN_HEAD && attends_tiles(device, &attend, &buffers))
 		return attend_tiles(device, &attend, &buffers, error);
-	if (a->first && a->last && !data->bias && a->keys[1] == 0 && smalti_device_has_sdpa(device, &sdpa))
+	if (a->first && a->last && !data->bias && !data->lse && a->keys[1] == 0 &&
+	    smalti_device_has_sdpa(device, &sdpa))
 		return smalti_device_sdpa(device, &sdpa, data->q, data->kv[0], NULL, a->scale, data->y,
 					  error);
-	return smalti_device_attend(device, &attend, &buffers, error);
-}
-
-int smalti_device_attention_lse(struct smalti_device *device, const struct attention_lse_memories *data,
-				const struct attention_lse_arguments *a, struct smalti_error *error)
-{
-	const int64_t width = a->heads * a->head_dim;
-	const struct attend_arguments attend = {.queries = a->queries,
-						.heads = a->heads,
-						.head_dim = a->head_dim,
-						.q_stride = width,
-						.kv_stride = width,
-						.keys = {a->keys},
-						.dtype = a->dtype,
-						.y_dtype = a->dtype,
-						.scale = a->scale,
-						.first = a->first,
-						.last = a->last};
-	const struct smalti_attend_buffers buffers = {.q = data->q,
-						      .kv = {data->k},
-						      .values = data->v,
-						      .state = data->state,
-						      .y = data->y,
-						      .lse = data->lse};
 	return smalti_device_attend(device, &attend, &buffers, error);
 }

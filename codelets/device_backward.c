@@ -109,6 +109,7 @@ static int score(struct smalti_device *device, const struct attending *t,
 						      .out = t->a->keys,
 						      .x_first = t->first * x->stride,
 						      .x_stride = x->stride,
+						      .w_first = w->first,
 						      .w_stride = w->stride,
 						      .y_first = y_first,
 						      .y_stride = t->a->keys,
@@ -120,9 +121,9 @@ static int score(struct smalti_device *device, const struct attending *t,
 	return smalti_device_product(device, &product, x->memory, w->memory, t->scores, error);
 }
 
-/* Adds weightsᵀ·w to gk or gv [keys, head_dim], for each head. */
+/* Adds weightsᵀ·w to the gradient [keys, head_dim] of k or v, which is like `of`, for each head. */
 static int add_to_keys(struct smalti_device *device, const struct attending *t, int64_t first,
-		       const struct smalti_device_matrix *w, const struct smalti_device_memory *gradient,
+		       const struct smalti_device_matrix *w, const struct smalti_device_matrix *of,
 		       struct smalti_error *error)
 {
 	const struct smalti_device_product product = {.rows = t->a->keys,
@@ -132,7 +133,8 @@ static int add_to_keys(struct smalti_device *device, const struct attending *t, 
 						      .x_stride = t->a->keys,
 						      .w_first = t->first * w->stride,
 						      .w_stride = w->stride,
-						      .y_stride = t->a->heads * t->a->head_dim,
+						      .y_first = of->first,
+						      .y_stride = of->stride,
 						      .turned_x = true,
 						      .turned_w = true,
 						      .count = t->a->heads,
@@ -141,7 +143,7 @@ static int add_to_keys(struct smalti_device *device, const struct attending *t, 
 						      .y_step = t->a->head_dim,
 						      .adds = t->a->add_keys || t->first > 0,
 						      .dtype = w->dtype};
-	return smalti_device_product(device, &product, t->weights, w->memory, gradient, error);
+	return smalti_device_product(device, &product, t->weights, w->memory, t->data->gkv, error);
 }
 
 static int add_to_queries(struct smalti_device *device, const struct attending *t, struct smalti_error *error)
@@ -175,8 +177,8 @@ static int attend_queries(struct smalti_device *device, const struct attending *
 	    score(device, t, &t->gy, &t->v, scores_of(t), error) < 0 ||
 	    smalti_device_elements(device, "attention_weights", scores_of(t), buffers, &weights, error) < 0)
 		return -1;
-	if (add_to_keys(device, t, 0, &t->gy, t->data->gv, error) < 0 ||
-	    add_to_keys(device, t, scores_of(t), &t->q, t->data->gk, error) < 0)
+	if (add_to_keys(device, t, 0, &t->gy, &t->v, error) < 0 ||
+	    add_to_keys(device, t, scores_of(t), &t->q, &t->k, error) < 0)
 		return -1;
 	return add_to_queries(device, t, error);
 }
@@ -187,11 +189,11 @@ static int take_operands(struct smalti_device *device, struct attending *t, stru
 	const int64_t width = a->heads * a->head_dim;
 	if (operand(device, SMALTI_DEVICE_X, t->data->q, a->queries, width, a->dtype, a->dtype, &t->q,
 		    error) < 0 ||
-	    operand(device, SMALTI_DEVICE_WEIGHT, t->data->k, a->keys, width, a->dtype, a->dtype, &t->k,
-		    error) < 0 ||
-	    operand(device, SMALTI_DEVICE_FACTOR, t->data->v, a->keys, width, a->dtype, a->dtype, &t->v,
+	    operand(device, SMALTI_DEVICE_WEIGHT, t->data->kv, a->keys, 2 * width, a->dtype, a->dtype, &t->k,
 		    error) < 0)
 		return -1;
+	t->v = t->k;
+	t->v.first += width;
 	return operand(device, SMALTI_DEVICE_GRADIENT, t->data->gy, a->queries, width, SMALTI_F32, a->dtype,
 		       &t->gy, error);
 }

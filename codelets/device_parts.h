@@ -82,7 +82,6 @@ int smalti_device_attend_wide(struct smalti_device *device, const struct attenti
 /* The kernel's buffers, in its order. */
 struct smalti_attend_buffers {
 	const struct smalti_device_memory *q, *kv[SMALTI_MANY];
-	const struct smalti_device_memory *values; /* NULL: kv has the values of all blocks */
 	const struct smalti_device_memory *bias, *state, *y, *starts, *lse;
 };
 

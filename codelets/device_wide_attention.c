@@ -25,7 +25,7 @@ bool smalti_device_attends_wide(struct smalti_device *device, const struct atten
 				const struct attention_arguments *a)
 {
 	return a->heads == 1 && a->head_dim > WIDE && a->head_dim % SMALTI_EIGHT == 0 && !data->bias &&
-	       smalti_device_operands(device, a->dtype) == a->dtype;
+	       !data->lse && smalti_device_operands(device, a->dtype) == a->dtype;
 }
 
 /* Computes the scores [queries, keys of the tile] = q·kᵀ, from the tile's first key on. */

@@ -26,7 +26,6 @@ struct shape {
 	int64_t queries, keys, heads, head_dim;
 	enum smalti_dtype dtype;
 	int tiles;
-	bool apart; /* keys and values are in a tile each, not in its rows beside each other */
 };
 
 /* What computes: the kernel for tiles; what operations call, with all tiles at once and no buffer for the
@@ -35,13 +34,12 @@ enum way { TILES, BLOCKS, MIXED, CUDNN, GENERAL, WAYS };
 static const char *const ways[WAYS] = {"tiles", "blocks", "mixed", "cuDNN", "general"};
 
 /* One problem: in f32 what the device has in the dtype. Of a token of q there are `width` elements; of keys
- * `width` and then, or behind all of them, as many of values. */
+ * `width` and then as many of values. */
 struct problem {
 	struct shape shape;
 	int64_t width, begins[MOST_TILES + 1]; /* the first key of each tile */
 	float scale, *q, *k, *v, *y, *lse;
-	const struct smalti_device_memory *on_q, *on_k[MOST_TILES], *on_v[MOST_TILES], *on_state, *on_y,
-	    *on_lse;
+	const struct smalti_device_memory *on_q, *on_kv[MOST_TILES], *on_state, *on_y, *on_lse;
 	struct smalti_device *device;
 	enum way way;
 	struct smalti_error error;
@@ -144,9 +142,7 @@ static bool upload_all(struct problem *p)
 	    (p->on_state = upload_blank(p, smalti_attention_state(s->queries, s->heads, s->head_dim) * 4));
 	for (int i = 0; all && i < s->tiles; i++) {
 		const int64_t first = p->begins[i] * p->width, keys = p->begins[i + 1] - p->begins[i];
-		p->on_k[i] = upload_rows(p, p->k + first, s->apart ? NULL : p->v + first, keys);
-		p->on_v[i] = s->apart ? upload_rows(p, p->v + first, NULL, keys) : p->on_k[i];
-		all = p->on_k[i] && p->on_v[i];
+		all = (p->on_kv[i] = upload_rows(p, p->k + first, p->v + first, keys));
 	}
 	return all;
 }
@@ -159,11 +155,8 @@ static void give(struct problem *p, const struct smalti_device_memory *memory)
 
 static void give_all(struct problem *p)
 {
-	for (int i = 0; i < p->shape.tiles; i++) {
-		give(p, p->on_k[i]);
-		if (p->shape.apart)
-			give(p, p->on_v[i]);
-	}
+	for (int i = 0; i < p->shape.tiles; i++)
+		give(p, p->on_kv[i]);
 	give(p, p->on_q);
 	give(p, p->on_y);
 	give(p, p->on_lse);
@@ -179,15 +172,14 @@ static struct smalti_device_attend_tile tile_of(const struct problem *p, int i)
 	    .heads = s->heads,
 	    .head_dim = s->head_dim,
 	    .q_stride = p->width,
-	    .kv_stride = s->apart ? p->width : 2 * p->width,
-	    .v_first = s->apart ? 0 : p->width,
+	    .kv_stride = 2 * p->width,
+	    .v_first = p->width,
 	    .dtype = s->dtype,
 	    .scale = p->scale,
 	    .first = i == 0,
 	    .last = i == s->tiles - 1,
 	    .q = p->on_q,
-	    .k = p->on_k[i],
-	    .v = p->on_v[i],
+	    .kv = p->on_kv[i],
 	    .state = p->on_state,
 	    .y = p->on_y,
 	    .lse = p->on_lse,
@@ -204,8 +196,8 @@ static struct attend_arguments arguments_of(const struct problem *p, int first, 
 	    .head_dim = s->head_dim,
 	    .columns = s->head_dim,
 	    .q_stride = p->width,
-	    .kv_stride = s->apart ? p->width : 2 * p->width,
-	    .v_first = s->apart ? 0 : p->width,
+	    .kv_stride = 2 * p->width,
+	    .v_first = p->width,
 	    .parts = 1,
 	    .dtype = s->dtype,
 	    .y_dtype = s->dtype,
@@ -224,12 +216,8 @@ static int attend_generally(struct problem *p, int tile, struct smalti_error *er
 						 [SMALTI_BF16] = {"attend_bf16_wide", "attend_bf16_narrow"}};
 	const struct shape *s = &p->shape;
 	const struct attend_arguments a = arguments_of(p, tile, 1);
-	const struct smalti_attend_buffers buffers = {.q = p->on_q,
-						      .kv = {p->on_k[tile]},
-						      .values = p->on_v[tile],
-						      .state = p->on_state,
-						      .y = p->on_y,
-						      .lse = p->on_lse};
+	const struct smalti_attend_buffers buffers = {
+	    .q = p->on_q, .kv = {p->on_kv[tile]}, .state = p->on_state, .y = p->on_y, .lse = p->on_lse};
 	const struct smalti_launch launch = {kernels[s->dtype][s->head_dim <= SMALTI_ATTEND_NARROW],
 					     (s->queries + SMALTI_TENSOR_QUERIES - 1) /
 						 SMALTI_TENSOR_QUERIES * s->heads,
@@ -242,7 +230,7 @@ static int attend_blocks(struct problem *p, struct smalti_error *error)
 {
 	const struct attend_arguments a = arguments_of(p, 0, p->shape.tiles);
 	struct smalti_attend_buffers buffers = {.q = p->on_q, .y = p->on_y, .lse = p->on_lse};
-	memcpy(buffers.kv, p->on_k, sizeof(p->on_k));
+	memcpy(buffers.kv, p->on_kv, sizeof(p->on_kv));
 	return smalti_device_attend(p->device, &a, &buffers, error);
 }
 
@@ -258,7 +246,7 @@ static int attend(void *user, struct smalti_error *error)
 	struct problem *p = user;
 	const struct smalti_device_sdpa sdpa = sdpa_of(p);
 	if (p->way == CUDNN)
-		return smalti_device_sdpa(p->device, &sdpa, p->on_q, p->on_k[0], NULL, p->scale, p->on_y,
+		return smalti_device_sdpa(p->device, &sdpa, p->on_q, p->on_kv[0], NULL, p->scale, p->on_y,
 					  error);
 	if (p->way == BLOCKS)
 		return attend_blocks(p, error);
@@ -277,7 +265,7 @@ static bool can(struct problem *p)
 	const struct smalti_device_sdpa sdpa = sdpa_of(p);
 	const struct smalti_device_attend_tile tile = tile_of(p, 0);
 	if (p->way == CUDNN)
-		return p->shape.tiles == 1 && !p->shape.apart && smalti_device_has_sdpa(p->device, &sdpa);
+		return p->shape.tiles == 1 && smalti_device_has_sdpa(p->device, &sdpa);
 	return p->way == GENERAL || smalti_device_attends_tile(p->device, &tile);
 }
 
@@ -354,9 +342,9 @@ static const char *name_of(const struct problem *p)
 {
 	static char name[160];
 	const struct shape *s = &p->shape;
-	snprintf(name, sizeof(name), "%lld queries, %lld keys in %d tiles%s, %lld heads of %lld, %s, %s",
-		 (long long)s->queries, (long long)s->keys, s->tiles, s->apart ? " apart" : "",
-		 (long long)s->heads, (long long)s->head_dim, smalti_dtype_name(s->dtype), ways[p->way]);
+	snprintf(name, sizeof(name), "%lld queries, %lld keys in %d tiles, %lld heads of %lld, %s, %s",
+		 (long long)s->queries, (long long)s->keys, s->tiles, (long long)s->heads,
+		 (long long)s->head_dim, smalti_dtype_name(s->dtype), ways[p->way]);
 	return name;
 }
 
@@ -374,7 +362,7 @@ static void try_shape(struct trials *trials, const struct shape *shape)
 	smalti_device_begin_step(p.device);
 	if (shape->tiles > 1 && trials->count % 6 == 0)
 		p.way = MIXED;
-	else if (!shape->apart && trials->count % 3 == 1)
+	else if (trials->count % 3 == 1)
 		p.way = BLOCKS;
 	bool good = upload_all(&p);
 	CHECK(good, name_of(&p));
@@ -411,14 +399,12 @@ static void try_all(struct trials *trials)
 						    1 + number % 3,
 						    head_dims[form % COUNT(head_dims)],
 						    dtypes[form / COUNT(head_dims)],
-						    lengths[i] < 63 ? 1 : 1 + number / 2 % MOST_TILES,
-						    number % 4 == 0};
+						    lengths[i] < 63 ? 1 : 1 + number / 2 % MOST_TILES};
 			try_shape(trials, &shape);
 		}
-		try_shape(trials,
-			  &(const struct shape){form % 2 ? 1100 : 1024, form % 3 ? 1024 : 1100, 1,
-						head_dims[form % COUNT(head_dims)],
-						dtypes[form / COUNT(head_dims)], 1 + form % 2, false});
+		try_shape(trials, &(const struct shape){form % 2 ? 1100 : 1024, form % 3 ? 1024 : 1100, 1,
+							head_dims[form % COUNT(head_dims)],
+							dtypes[form / COUNT(head_dims)], 1 + form % 2});
 	}
 }
 
@@ -426,7 +412,7 @@ static void try_all(struct trials *trials)
 static void try_repeated(struct trials *trials)
 {
 	struct problem p =
-	    new_problem(&(const struct shape){130, 300, 2, 72, SMALTI_BF16, 1, false}, trials->device);
+	    new_problem(&(const struct shape){130, 300, 2, 72, SMALTI_BF16, 1}, trials->device);
 	const struct smalti_device_work work = {attend, &p};
 	const int64_t before = smalti_device_repeats(p.device);
 	bool good = smalti_device_can_repeat(p.device) && upload_all(&p) && can(&p);
@@ -505,11 +491,11 @@ static void time_shape(struct smalti_device *device, const struct shape *shape)
 static void time_all(struct trials *trials)
 {
 	static const struct shape shapes[] = {
-	    {1024, 1024, 16, 72, SMALTI_BF16, 1, false},   {4096, 4096, 16, 72, SMALTI_BF16, 1, false},
-	    {16384, 16384, 16, 72, SMALTI_BF16, 1, false}, {4096, 300, 16, 72, SMALTI_BF16, 1, false},
-	    {4096, 40, 16, 72, SMALTI_BF16, 1, false},     {1024, 40, 16, 72, SMALTI_BF16, 1, false},
-	    {4096, 4096, 16, 64, SMALTI_BF16, 1, false},   {4096, 4096, 16, 128, SMALTI_BF16, 1, false},
-	    {4096, 4096, 16, 72, SMALTI_F16, 1, false},
+	    {1024, 1024, 16, 72, SMALTI_BF16, 1},   {4096, 4096, 16, 72, SMALTI_BF16, 1},
+	    {16384, 16384, 16, 72, SMALTI_BF16, 1}, {4096, 300, 16, 72, SMALTI_BF16, 1},
+	    {4096, 40, 16, 72, SMALTI_BF16, 1},     {1024, 40, 16, 72, SMALTI_BF16, 1},
+	    {4096, 4096, 16, 64, SMALTI_BF16, 1},   {4096, 4096, 16, 128, SMALTI_BF16, 1},
+	    {4096, 4096, 16, 72, SMALTI_F16, 1},
 	};
 	for (int i = 0; i < COUNT(shapes); i++)
 		time_shape(trials->device, &shapes[i]);

@@ -330,10 +330,10 @@ static const struct {
 
 struct attention_arrays {
 	int64_t width;
-	float *q, *k, *v, *gy; /* that the dtype has exactly, but gy */
-	void *q_given, *k_given, *v_given, *y;
-	float *lse, *gq, *gk, *gv;
-	double *eq, *ek, *ev;
+	float *q, *kv, *gy; /* that the dtype has exactly, but gy */
+	void *q_given, *kv_given, *y;
+	float *lse, *gq, *gkv;
+	double *eq, *ekv;
 };
 
 /* Of one head's query: the weights and, by them, the gradients. */
@@ -345,38 +345,41 @@ static void expect_query(const struct attention_arrays *a, const struct smalti_a
 	for (int64_t j = 0; j < t->keys; j++) {
 		double score = 0;
 		for (int64_t d = 0; d < t->head_dim; d++)
-			score += (double)a->q[at + d] * (double)a->k[j * a->width + head * t->head_dim + d];
+			score +=
+			    (double)a->q[at + d] * (double)a->kv[j * t->kv_stride + head * t->head_dim + d];
 		p[j] = exp(score * (double)t->scale);
 		sum += p[j];
 	}
 	double *gp = p + t->keys;
 	for (int64_t j = 0; j < t->keys; j++) {
-		const int64_t key = j * a->width + head * t->head_dim;
+		const int64_t value = j * t->kv_stride + a->width + head * t->head_dim;
 		p[j] /= sum;
 		gp[j] = 0;
 		for (int64_t d = 0; d < t->head_dim; d++) {
-			gp[j] += (double)a->gy[at + d] * (double)a->v[key + d];
-			a->ev[key + d] += p[j] * (double)a->gy[at + d];
+			gp[j] += (double)a->gy[at + d] * (double)a->kv[value + d];
+			a->ekv[value + d] += p[j] * (double)a->gy[at + d];
 		}
 		delta += p[j] * gp[j];
 	}
 	for (int64_t j = 0; j < t->keys; j++) {
 		const double gs = p[j] * (gp[j] - delta) * (double)t->scale;
 		for (int64_t d = 0; d < t->head_dim; d++) {
-			const int64_t key = j * a->width + head * t->head_dim + d;
-			a->eq[at + d] += gs * (double)a->k[key];
-			a->ek[key] += gs * (double)a->q[at + d];
+			const int64_t key = j * t->kv_stride + head * t->head_dim + d;
+			a->eq[at + d] += gs * (double)a->kv[key];
+			a->ekv[key] += gs * (double)a->q[at + d];
 		}
 	}
 	CHECK(fabs((double)a->lse[head * t->queries + query] - log2(sum)) < 0.01, "logarithm of the sum");
 }
 
-static void compare_gradient(int64_t count, const float *found, const double *expected, double tolerance,
-			     const char *what)
+/* Rows of `width`, whose stride is that of both. */
+static void compare_gradient(int64_t rows, int64_t width, int64_t stride, const float *found,
+			     const double *expected, double tolerance, const char *what)
 {
 	struct kernel_error error = {0};
-	for (int64_t i = 0; i < count; i++)
-		kernel_compare(&error, (double)found[i], expected[i]);
+	for (int64_t row = 0; row < rows; row++, found += stride, expected += stride)
+		for (int64_t i = 0; i < width; i++)
+			kernel_compare(&error, (double)found[i], expected[i]);
 	kernel_check(&error, tolerance, what);
 }
 
@@ -384,51 +387,66 @@ static void compare_gradient(int64_t count, const float *found, const double *ex
 static void run_keys(const struct attention_arrays *a, const struct smalti_attention_backward *t,
 		     int64_t from, int64_t to)
 {
-	const int64_t offset = from * a->width, bytes = offset * smalti_dtype_bytes(t->dtype);
+	const int64_t offset = from * t->kv_stride, bytes = offset * smalti_dtype_bytes(t->dtype);
 	RUN(attention_backward,
-	    (.q = a->q_given, .k = (char *)a->k_given + bytes, .v = (char *)a->v_given + bytes, .y = a->y,
-	     .lse = a->lse, .gy = a->gy, .gq = a->gq, .gk = a->gk + offset, .gv = a->gv + offset),
+	    (.q = a->q_given, .kv = (char *)a->kv_given + bytes, .y = a->y, .lse = a->lse, .gy = a->gy,
+	     .gq = a->gq, .gkv = a->gkv + offset),
 	    .queries = t->queries, .keys = to - from, .heads = t->heads, .head_dim = t->head_dim,
 	    .dtype = t->dtype, .scale = t->scale, .add_queries = from > 0);
+}
+
+/* Runs the forward of at most four blocks of keys by tasks of two. */
+static void attend(const struct attention_arrays *a, const struct smalti_attention_backward *t)
+{
+	const int64_t block = t->keys / 4 + 1, bytes = t->kv_stride * smalti_dtype_bytes(t->dtype);
+	float *state = fresh_floats(smalti_attention_state(t->queries, t->heads, t->head_dim));
+	for (int64_t from = 0; from < t->keys; from += 2 * block) {
+		const int64_t middle = smalti_min(from + block, t->keys);
+		const int64_t end = smalti_min(middle + block, t->keys);
+		const char *kv = a->kv_given;
+		RUN(attention,
+		    (.q = a->q_given, .kv = {kv + from * bytes, end > middle ? kv + middle * bytes : NULL},
+		     .state = state, .y = a->y, .lse = a->lse),
+		    .queries = t->queries, .keys = {middle - from, end - middle}, .heads = t->heads,
+		    .head_dim = t->head_dim, .dtype = t->dtype, .scale = t->scale, .first = from == 0,
+		    .last = end == t->keys);
+	}
+	free(state);
 }
 
 static void check_attention(const struct smalti_attention_backward *t, double tolerance)
 {
 	uint64_t state = (uint64_t)(t->queries * 7 + t->keys);
 	struct attention_arrays a = {.width = t->heads * t->head_dim};
-	const int64_t queries = t->queries * a.width, keys = t->keys * a.width;
+	const int64_t queries = t->queries * a.width, keys = t->keys * t->kv_stride;
 	a.q = kernel_random(queries, t->dtype, &state);
-	a.k = kernel_random(keys, t->dtype, &state);
-	a.v = kernel_random(keys, t->dtype, &state);
+	a.kv = kernel_random(keys, t->dtype, &state);
 	a.gy = kernel_random(queries, t->dtype, &state);
 	a.q_given = kernel_given(a.q, queries, t->dtype);
-	a.k_given = kernel_given(a.k, keys, t->dtype);
-	a.v_given = kernel_given(a.v, keys, t->dtype);
+	a.kv_given = kernel_given(a.kv, keys, t->dtype);
 	a.y = kernel_array(queries, smalti_dtype_bytes(t->dtype));
 	a.lse = fresh_floats(t->heads * t->queries);
 	a.gq = fresh_floats(queries);
-	a.gk = fresh_floats(keys);
-	a.gv = fresh_floats(keys);
-	a.eq = calloc((size_t)(queries + 2 * keys + 2 * t->keys), sizeof(double));
-	a.ek = a.eq + queries;
-	a.ev = a.ek + keys;
-	RUN(attention_lse, (.q = a.q_given, .k = a.k_given, .v = a.v_given, .y = a.y, .lse = a.lse),
-	    .queries = t->queries, .keys = t->keys, .heads = t->heads, .head_dim = t->head_dim,
-	    .dtype = t->dtype, .scale = t->scale, .first = true, .last = true);
+	a.gkv = fresh_floats(keys);
+	a.eq = calloc((size_t)(queries + keys + 2 * t->keys), sizeof(double));
+	a.ekv = a.eq + queries;
+	attend(&a, t);
 	for (int64_t head = 0; head < t->heads; head++)
 		for (int64_t query = 0; query < t->queries; query++)
-			expect_query(&a, t, query, head, a.ev + keys);
+			expect_query(&a, t, query, head, a.ekv + keys);
 	for (int cut = 0; cut < 2; cut++) {
 		const int64_t middle = cut ? t->keys / 3 : 0;
 		if (middle)
 			run_keys(&a, t, 0, middle);
 		run_keys(&a, t, middle, t->keys);
-		compare_gradient(queries, a.gq, a.eq, tolerance, label("queries", t->queries, t->keys, cut));
-		compare_gradient(keys, a.gk, a.ek, tolerance, label("keys", t->queries, t->keys, cut));
-		compare_gradient(keys, a.gv, a.ev, tolerance, label("values", t->queries, t->keys, cut));
+		compare_gradient(t->queries, a.width, a.width, a.gq, a.eq, tolerance,
+				 label("queries", t->queries, t->keys, cut));
+		compare_gradient(t->keys, a.width, t->kv_stride, a.gkv, a.ekv, tolerance,
+				 label("keys", t->queries, t->keys, cut));
+		compare_gradient(t->keys, a.width, t->kv_stride, a.gkv + a.width, a.ekv + a.width, tolerance,
+				 label("values", t->queries, t->keys, cut));
 	}
-	void *const all[] = {a.q, a.k,   a.v,  a.gy, a.q_given, a.k_given, a.v_given,
-			     a.y, a.lse, a.gq, a.gk, a.gv,      a.eq};
+	void *const all[] = {a.q, a.kv, a.gy, a.q_given, a.kv_given, a.y, a.lse, a.gq, a.gkv, a.eq};
 	for (size_t i = 0; i < COUNT_OF(all); i++)
 		free(all[i]);
 }
@@ -443,6 +461,7 @@ static void attention_agrees(void)
 			    .keys = attentions[i].keys,
 			    .heads = attentions[i].heads,
 			    .head_dim = attentions[i].dim,
+			    .kv_stride = 2 * attentions[i].heads * attentions[i].dim,
 			    .dtype = (enum smalti_dtype)dtype,
 			    .scale = (float)(3 / sqrt((double)attentions[i].dim)),
 			};
@@ -453,9 +472,11 @@ static void attention_agrees(void)
 static void attention_refuses_nonsense(void)
 {
 	static const struct smalti_attention_backward cases[] = {
-	    {0, 1, 1, 1, SMALTI_F32, 1, false, false},         {1, 0, 1, 1, SMALTI_F32, 1, false, false},
-	    {1, 1, 0, 1, SMALTI_F32, 1, false, false},         {1, 1, 1, 1025, SMALTI_F32, 1, false, false},
-	    {INT64_MAX, 1, 1, 1, SMALTI_F32, 1, false, false},
+	    {.queries = 0, .keys = 1, .heads = 1, .head_dim = 1},
+	    {.queries = 1, .keys = 0, .heads = 1, .head_dim = 1},
+	    {.queries = 1, .keys = 1, .heads = 0, .head_dim = 1},
+	    {.queries = 1, .keys = 1, .heads = 1, .head_dim = 1025},
+	    {.queries = INT64_MAX, .keys = 1, .heads = 1, .head_dim = 1},
 	};
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;

@@ -334,7 +334,7 @@ enum { TOKENS = 11, HEADS = 2, HEAD_DIM = 5, WIDTH = HEADS * HEAD_DIM, BIAS = 2 
 
 static const float attention_scale = 0.4f;
 
-static void naive_attention(const float *q, const float *kv, const float *bias, double *y)
+static void naive_attention(const float *q, const float *kv, const float *bias, double *y, double *lse)
 {
 	for (int i = 0; i < TOKENS; i++)
 		for (int h = 0; h < HEADS; h++) {
@@ -346,6 +346,7 @@ static void naive_attention(const float *q, const float *kv, const float *bias, 
 						(double)bias[h * BIAS + j - i + TOKENS - 1]);
 				total += weight[j];
 			}
+			lse[h * TOKENS + i] = log2(total);
 			for (int d = 0; d < HEAD_DIM; d++) {
 				double sum = 0;
 				for (int j = 0; j < TOKENS; j++)
@@ -372,7 +373,7 @@ static int take_blocks(struct attention_arguments *a, const void **blocks, const
 
 /* All keys in blocks of `block`, `most` of them to a task, for the queries from `first` on. */
 static void attend(const float *q, const float *kv, const float *bias, int first, int queries, int block,
-		   int most, float *y)
+		   int most, float *y, float *lse)
 {
 	float *state = fresh_floats(smalti_attention_state(queries, HEADS, HEAD_DIM));
 	struct attention_arguments a = {.queries = queries,
@@ -383,7 +384,7 @@ static void attend(const float *q, const float *kv, const float *bias, int first
 					.first_query = first};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	for (int end; a.first_key < TOKENS; a.first_key = end) {
-		struct attention_data data = {.q = q, .bias = bias, .state = state, .y = y};
+		struct attention_data data = {.q = q, .bias = bias, .state = state, .y = y, .lse = lse};
 		end = take_blocks(&a, data.kv, kv, block, most);
 		a.first = a.first_key == 0;
 		a.last = end == TOKENS;
@@ -396,20 +397,24 @@ static void attention(void)
 {
 	uint64_t state = 6;
 	float *q = random_floats(TOKENS * WIDTH, &state), *kv = random_floats(TOKENS * 2 * WIDTH, &state);
-	float *bias = random_floats(HEADS * BIAS, &state), y[TOKENS * WIDTH];
-	double expected[TOKENS * WIDTH];
-	naive_attention(q, kv, bias, expected);
-	for (int queries = 1; queries <= TOKENS; queries += 2)
-		for (int block = 1; block <= TOKENS; block++) {
-			for (int first = 0; first < TOKENS; first += queries)
-				attend(q + first * WIDTH, kv, bias, first,
-				       first + queries < TOKENS ? queries : TOKENS - first, block,
-				       1 + block % 3, y + first * WIDTH);
-			double largest = 0;
-			for (int i = 0; i < TOKENS * WIDTH; i++)
-				largest = fmax(largest, fabs((double)y[i] - expected[i]));
-			CHECK(largest < 1e-5, "attention in blocks");
+	float *bias = random_floats(HEADS * BIAS, &state), y[TOKENS * WIDTH], lse[HEADS * TOKENS];
+	double expected[TOKENS * WIDTH], expected_lse[HEADS * TOKENS], largest = 0;
+	naive_attention(q, kv, bias, expected, expected_lse);
+	for (int i = 0; i < (TOKENS + 1) / 2 * TOKENS; i++) {
+		const int block = 1 + i % TOKENS, queries = 1 + i / TOKENS * 2;
+		for (int first = 0; first < TOKENS; first += queries) {
+			const int count = first + queries < TOKENS ? queries : TOKENS - first;
+			attend(q + first * WIDTH, kv, bias, first, count, block, 1 + block % 3,
+			       y + first * WIDTH, lse);
+			for (int j = 0; j < HEADS * count; j++)
+				largest =
+				    fmax(largest, fabs((double)lse[j] -
+						       expected_lse[j / count * TOKENS + first + j % count]));
 		}
+		for (int j = 0; j < TOKENS * WIDTH; j++)
+			largest = fmax(largest, fabs((double)y[j] - expected[j]));
+	}
+	CHECK(largest < 1e-5, "attention in blocks");
 	free(q);
 	free(kv);
 	free(bias);

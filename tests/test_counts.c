@@ -106,52 +106,40 @@ WORK_OF(attention)
 		mark_all(1, a->dtype, behind, WRITTEN);
 }
 
-/* The state in array 4. */
-WORK_OF(attention_lse)
-{
-	const int64_t width = a->heads * a->head_dim, state = a->queries * a->heads * (a->head_dim + 2);
-	for (int64_t pair = 0; pair < a->queries * a->keys; pair++)
-		operations += 4 * (double)width;
-	mark_all(0, a->dtype, a->queries * width, READ);
-	mark_all(2, a->dtype, a->keys * width, READ);
-	mark_all(3, a->dtype, a->keys * width, READ);
-	mark_all(4, SMALTI_F32, state, (a->first ? 0 : READ) | (a->last ? 0 : WRITTEN));
-	if (a->last) {
-		mark_all(1, a->dtype, a->queries * width, WRITTEN);
-		mark_all(5, SMALTI_F32, a->queries * a->heads, WRITTEN);
-	}
-}
-
 /* The scores again, the gradients of the weights, and of q, k and v. */
 WORK_OF(attention_backward)
 {
 	const int64_t width = a->heads * a->head_dim;
 	for (int64_t pair = 0; pair < a->queries * a->keys; pair++)
 		operations += 5 * 2 * (double)width;
-	for (int array = 0; array < 4; array++)
-		mark_all(array, a->dtype, (array < 2 ? a->queries : a->keys) * width, READ);
+	for (int array = 0; array < 3; array++)
+		mark_all(array, a->dtype, (array < 2 ? a->queries : 2 * a->keys) * width, READ);
 	mark_all(4, SMALTI_F32, a->queries * a->heads, READ);
 	mark_all(5, SMALTI_F32, a->queries * width, READ);
 	mark_all(6, SMALTI_F32, a->queries * width, a->add_queries ? READ | WRITTEN : WRITTEN);
-	mark_all(7, SMALTI_F32, a->keys * width, a->add_keys ? READ | WRITTEN : WRITTEN);
-	mark_all(8, SMALTI_F32, a->keys * width, a->add_keys ? READ | WRITTEN : WRITTEN);
+	mark_all(7, SMALTI_F32, 2 * a->keys * width, a->add_keys ? READ | WRITTEN : WRITTEN);
 }
 
-/* gy in array 0, what is multiplied in array 2, the result in array 1. */
+/* gy in array 0: its part. */
+static void part_of_gradient(int64_t rows, int64_t in, int64_t out, int64_t stride, int64_t first)
+{
+	for (int64_t i = 0; i < rows * out; i++) {
+		mark(0, SMALTI_F32, i / out * stride + first + i % out, READ);
+		operations += 2 * (double)in;
+	}
+}
+
+/* What is multiplied in array 2, the result in array 1. */
 WORK_OF(linear_input)
 {
-	for (int64_t i = 0; i < a->rows * a->out; i++)
-		operations += 2 * (double)a->in;
-	mark_all(0, SMALTI_F32, a->rows * a->out, READ);
+	part_of_gradient(a->rows, a->in, a->out, a->stride, a->first);
 	mark_all(2, a->dtype, a->out * a->in, READ);
 	mark_all(1, SMALTI_F32, a->rows * a->in, a->add ? READ | WRITTEN : WRITTEN);
 }
 
 WORK_OF(linear_weight)
 {
-	for (int64_t i = 0; i < a->rows * a->out; i++)
-		operations += 2 * (double)a->in;
-	mark_all(0, SMALTI_F32, a->rows * a->out, READ);
+	part_of_gradient(a->rows, a->in, a->out, a->stride, a->first);
 	mark_all(2, a->dtype, a->rows * a->in, READ);
 	mark_all(1, SMALTI_F32, a->out * a->in, a->add ? READ | WRITTEN : WRITTEN);
 }

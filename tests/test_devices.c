@@ -48,8 +48,7 @@ struct trials {
 /* What a device has other ways for: cuDNN's, or kernels of its generation. */
 static bool has_other_ways(enum smalti_op_number op)
 {
-	return op == SMALTI_OP_conv || op == SMALTI_OP_attention || op == SMALTI_OP_attention_lse ||
-	       op == SMALTI_OP_attend_heads;
+	return op == SMALTI_OP_conv || op == SMALTI_OP_attention || op == SMALTI_OP_attend_heads;
 }
 
 static bool has_one_way(enum smalti_op_number op)
@@ -154,23 +153,14 @@ static void make_weight(struct trial *t, int index, struct smalti_task_group *ta
 	t->tiles[index] = smalti_tile_of_forms(task_group, &forms);
 }
 
-/* What an attention's running state is of; false: the buffer is none. */
-static bool describe_state(const struct smalti_bench_case *c, const char *buffer,
-			   struct attention_lse_arguments *of)
+/* Tells whether the buffer is an attention's running state. */
+static bool is_state(const char *buffer)
 {
-	const struct attention_arguments *a = c->arguments;
-	if (strcmp(buffer, "state") != 0)
-		return false;
-	if (c->op == SMALTI_OP_attention_lse)
-		*of = *(const struct attention_lse_arguments *)c->arguments;
-	else
-		*of = (struct attention_lse_arguments){
-		    .queries = a->queries, .heads = a->heads, .head_dim = a->head_dim};
-	return true;
+	return strcmp(buffer, "state") == 0;
 }
 
 /* Sums of weights are positive: their logarithm is taken. */
-static void make_sums_positive(const struct attention_lse_arguments *a, float *state)
+static void make_sums_positive(const struct attention_arguments *a, float *state)
 {
 	for (int64_t head = 0; head < a->heads; head++, state += (2 + a->head_dim) * a->queries)
 		for (int64_t query = 0; query < a->queries; query++)
@@ -182,7 +172,6 @@ static void make_buffer(struct trial *t, int kind, int index, struct smalti_task
 {
 	const struct smalti_bench_buffer *buffer = &t->buffers[index];
 	const int64_t bytes = smalti_bench_bytes(buffer);
-	struct attention_lse_arguments running;
 	if (buffer->kind == SMALTI_BENCH_ABSENT || index == t->absent)
 		return;
 	if (describe_weight(t->bench, t->op->buffers[kind].name, &t->source[t->weights])) {
@@ -191,8 +180,8 @@ static void make_buffer(struct trial *t, int kind, int index, struct smalti_task
 	}
 	t->data[index] = fresh(bytes);
 	smalti_bench_fill(buffer->kind, buffer->count, state, t->data[index]);
-	if (describe_state(t->bench, t->op->buffers[kind].name, &running))
-		make_sums_positive(&running, t->data[index]);
+	if (is_state(t->op->buffers[kind].name))
+		make_sums_positive(t->bench->arguments, t->data[index]);
 	if (smalti_op_access(t->op, kind, t->bench->arguments) == SMALTI_WRITE) {
 		memset(t->data[index], 0xff, (size_t)bytes); /* NaN */
 		t->tiles[index] = smalti_tile_new(task_group, 1, bytes);
@@ -228,7 +217,7 @@ static int64_t moved_bytes(const struct smalti_bench_case *c, const struct smalt
 }
 
 /* The origin of the exponents in attention's running state is free: here that where the sums are 1. */
-static void settle_origins(const struct attention_lse_arguments *a, float *state)
+static void settle_origins(const struct attention_arguments *a, float *state)
 {
 	for (int64_t head = 0; head < a->heads; head++, state += (2 + a->head_dim) * a->queries)
 		for (int64_t query = 0; query < a->queries; query++) {
@@ -268,15 +257,14 @@ static void compare(const struct trial *t, const char *name, const struct smalti
 
 static void compare_outputs(struct trial *t)
 {
-	struct attention_lse_arguments running;
 	for (int kind = 0, index = 0; kind < t->op->buffer_kinds; index += t->op->buffers[kind++].count) {
 		if (t->op->buffers[kind].access == SMALTI_READ || !t->tiles[index])
 			continue;
 		starpu_data_handle_t handle = smalti_tile_handle(t->tiles[index]);
 		CHECK(starpu_data_acquire(handle, STARPU_RW) == 0, t->bench->name);
-		if (describe_state(t->bench, t->op->buffers[kind].name, &running)) {
-			settle_origins(&running, starpu_data_get_local_ptr(handle));
-			settle_origins(&running, t->data[index]);
+		if (is_state(t->op->buffers[kind].name)) {
+			settle_origins(t->bench->arguments, starpu_data_get_local_ptr(handle));
+			settle_origins(t->bench->arguments, t->data[index]);
 		}
 		compare(t, t->op->buffers[kind].name, &t->buffers[index], starpu_data_get_local_ptr(handle),
 			t->data[index]);
@@ -327,6 +315,7 @@ static int find_spare(enum smalti_op_number op, const char *name)
 		const char *buffer;
 	} spares[] = {
 	    {SMALTI_OP_attention, "bias"},
+	    {SMALTI_OP_attention, "lse"},
 	    {SMALTI_OP_conv, "above"},
 	    {SMALTI_OP_conv, "below"},
 	    {SMALTI_OP_conv, "moments"},

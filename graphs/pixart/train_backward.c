@@ -149,14 +149,12 @@ static struct smalti_tile *cross_shard_backward(const struct backward *b, int64_
 	struct smalti_tile *gq = smalti_train_tile(pass, rows, cross->q.out);
 	const struct attention_backward_buffers buffers = {
 	    .q = kept_tile(b, SMALTI_KEPT_CROSS_Q, band, shard),
-	    .k = kept->cross_k,
-	    .v = kept->cross_v,
+	    .kv = kept->cross_k,
 	    .y = y,
 	    .lse = kept_tile(b, SMALTI_KEPT_CROSS_LSE, band, shard),
 	    .gy = gy,
 	    .gq = gq,
-	    .gk = here(b)->cross_k,
-	    .gv = here(b)->cross_v};
+	    .gkv = here(b)->cross_k};
 	attend_backward(b, cross, &buffers, rows, pass->sample.text_tokens, false,
 			smalti_train_shard_adds(pass, band));
 	const struct smalti_train_rows x = {kept_tile(b, SMALTI_KEPT_AFTER_ATTENTION, band, 0), rows,
@@ -223,14 +221,12 @@ static void self_shard_backward(const struct backward *b, int64_t band, int shar
 		const int64_t i = (first + n) % bands;
 		const struct attention_backward_buffers buffers = {
 		    .q = kept_tile(b, SMALTI_KEPT_Q, band, shard),
-		    .k = kept_tile(b, SMALTI_KEPT_K, i, shard),
-		    .v = kept_tile(b, SMALTI_KEPT_V, i, shard),
+		    .kv = kept_tile(b, SMALTI_KEPT_K, i, shard),
 		    .y = y,
 		    .lse = kept_tile(b, SMALTI_KEPT_LSE, band, shard),
 		    .gy = gy,
 		    .gq = smalti_grid_tile(&g->q, band),
-		    .gk = smalti_grid_tile(&g->k, i),
-		    .gv = smalti_grid_tile(&g->v, i)};
+		    .gkv = smalti_grid_tile(&g->k, i)};
 		attend_backward(b, self, &buffers, smalti_train_rows(pass, band), smalti_train_rows(pass, i),
 				n > 0, smalti_train_shard_adds(pass, band));
 	}

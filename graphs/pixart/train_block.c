@@ -49,11 +49,11 @@ static void attend(const struct smalti_dit_pass *pass, const struct smalti_train
 	for (int64_t n = 0; n < keys->blocks; n++) {
 		const bool last = n == keys->blocks - 1;
 		const int64_t i = (keys->first + n) % keys->blocks;
-		smalti_insert(attention_lse, pass->task_group,
-			      (.q = q, .k = keys->k[i * keys->stride], .v = keys->v[i * keys->stride],
-			       .state = state, .y = last ? *y : NULL, .lse = last ? *lse : NULL),
+		smalti_insert(attention, pass->task_group,
+			      (.q = q, .kv = {keys->k[i * keys->stride]}, .state = state,
+			       .y = last ? *y : NULL, .lse = last ? *lse : NULL),
 			      .queries = queries,
-			      .keys = keys->rows ? smalti_partition_rows(keys->rows, i) : keys->count,
+			      .keys = {keys->rows ? smalti_partition_rows(keys->rows, i) : keys->count},
 			      .heads = heads, .head_dim = dim, .dtype = attention->dtype,
 			      .scale = smalti_attention_scale(dim), .first = n == 0, .last = last);
 	}

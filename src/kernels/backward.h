@@ -73,6 +73,7 @@ enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute);
  * are rounded to `dtype`, which q, k, v and y have; the others are f32. */
 struct smalti_attention_backward {
 	int64_t queries, keys, heads, head_dim;
+	int64_t kv_stride; /* elements from a key to the next, of k and v and of their gradients */
 	enum smalti_dtype dtype;
 	float scale;
 	bool add_queries, add_keys; /* gq; gk and gv: are added to, not written */

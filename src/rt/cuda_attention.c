@@ -130,12 +130,12 @@ static struct matrix queries_of(const struct smalti_device_attend_tile *a)
 
 static struct matrix keys_of(const struct smalti_device_attend_tile *a)
 {
-	return (struct matrix){a->k, a->k_first, a->kv_stride, a->keys};
+	return (struct matrix){a->kv, a->k_first, a->kv_stride, a->keys};
 }
 
 static struct matrix values_of(const struct smalti_device_attend_tile *a)
 {
-	return (struct matrix){a->v, a->v_first, a->kv_stride, a->keys};
+	return (struct matrix){a->kv, a->v_first, a->kv_stride, a->keys};
 }
 
 static int64_t shares_of(const struct smalti_device_attend_tile *a, const struct form *form)

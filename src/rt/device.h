@@ -128,10 +128,10 @@ int smalti_device_sdpa(struct smalti_device *device, const struct smalti_device_
  * kernel for it; else others compute it. */
 struct smalti_device_attend_tile {
 	int64_t queries, keys, heads, head_dim, q_stride, kv_stride, k_first, v_first;
-	enum smalti_dtype dtype; /* of q, k, v and y */
+	enum smalti_dtype dtype; /* of q, kv and y */
 	float scale;
 	bool first, last;
-	const struct smalti_device_memory *q, *k, *v;
+	const struct smalti_device_memory *q, *kv;
 	const struct smalti_device_memory *state, *y, *lse; /* NULL: none */
 };
 bool smalti_device_attends_tile(struct smalti_device *device, const struct smalti_device_attend_tile *a);

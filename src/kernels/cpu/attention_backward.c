@@ -48,7 +48,7 @@ struct block {
 	int64_t key, keys, query, queries;
 };
 
-/* A head's values and gradients, whose rows are as long as those of all heads. */
+/* A head's values and gradients, in the rows of all heads. */
 struct head {
 	struct smalti_attention_values values;
 	struct smalti_attention_gradients gradients;
@@ -65,18 +65,22 @@ static struct head head_of(const struct smalti_attention_backward *a,
 			     {gradients->q + at, gradients->k + at, gradients->v + at}};
 }
 
-/* Returns rows from token `first` on. */
-static const void *rows_from(const struct smalti_attention_backward *a, enum smalti_dtype dtype,
-			     const void *x, int64_t first)
+/* Returns the elements from a query to the next. */
+static int64_t width_of(const struct smalti_attention_backward *a)
 {
-	return (const char *)x + first * a->heads * a->head_dim * smalti_dtype_bytes(dtype);
+	return a->heads * a->head_dim;
 }
 
-/* Computes [keys, queries] = left·rightᵀ; `dtype` is the right operand's. */
+/* Returns x from an element on. */
+static const void *from(int64_t element, enum smalti_dtype dtype, const void *x)
+{
+	return (const char *)x + element * smalti_dtype_bytes(dtype);
+}
+
+/* Computes [keys, queries] = left·rightᵀ of keys or values and queries; `dtype` is the right operand's. */
 static int multiply_rows(const struct smalti_attention_backward *a, const struct block *b, const void *left,
 			 enum smalti_dtype dtype, const void *right, float *y, struct smalti_error *error)
 {
-	const int64_t width = a->heads * a->head_dim;
 	const struct smalti_dense dense = {.rows = b->keys,
 					   .inner = a->head_dim,
 					   .columns = b->queries,
@@ -84,17 +88,16 @@ static int multiply_rows(const struct smalti_attention_backward *a, const struct
 					   .a_dtype = a->dtype,
 					   .b_dtype = dtype,
 					   .compute = a->dtype,
-					   .a_stride = width,
-					   .b_stride = width};
-	return smalti_dense(&dense, rows_from(a, a->dtype, left, b->key),
-			    rows_from(a, dtype, right, b->query), y, error);
+					   .a_stride = a->kv_stride,
+					   .b_stride = width_of(a)};
+	return smalti_dense(&dense, from(b->key * a->kv_stride, a->dtype, left),
+			    from(b->query * width_of(a), dtype, right), y, error);
 }
 
 /* Computes the gradient of keys or values (+)= [keys, queries]·x. */
 static int add_to_keys(const struct smalti_attention_backward *a, const struct block *b, const float *factor,
 		       enum smalti_dtype dtype, const void *x, float *gradient, struct smalti_error *error)
 {
-	const int64_t width = a->heads * a->head_dim;
 	const struct smalti_dense dense = {.rows = b->keys,
 					   .inner = b->queries,
 					   .columns = a->head_dim,
@@ -102,16 +105,15 @@ static int add_to_keys(const struct smalti_attention_backward *a, const struct b
 					   .a_dtype = smalti_product_dtype(a->dtype),
 					   .b_dtype = dtype,
 					   .compute = a->dtype,
-					   .b_stride = width,
-					   .y_stride = width};
-	return smalti_dense(&dense, factor, rows_from(a, dtype, x, b->query), gradient + b->key * width,
-			    error);
+					   .b_stride = width_of(a),
+					   .y_stride = a->kv_stride};
+	return smalti_dense(&dense, factor, from(b->query * width_of(a), dtype, x),
+			    gradient + b->key * a->kv_stride, error);
 }
 
 static int add_to_queries(const struct smalti_attention_backward *a, const struct block *b,
 			  const float *factor, const void *k, float *gradient, struct smalti_error *error)
 {
-	const int64_t width = a->heads * a->head_dim;
 	const struct smalti_dense dense = {.rows = b->queries,
 					   .inner = b->keys,
 					   .columns = a->head_dim,
@@ -120,10 +122,10 @@ static int add_to_queries(const struct smalti_attention_backward *a, const struc
 					   .a_dtype = smalti_product_dtype(a->dtype),
 					   .b_dtype = a->dtype,
 					   .compute = a->dtype,
-					   .b_stride = width,
-					   .y_stride = width};
-	return smalti_dense(&dense, factor, rows_from(a, a->dtype, k, b->key), gradient + b->query * width,
-			    error);
+					   .b_stride = a->kv_stride,
+					   .y_stride = width_of(a)};
+	return smalti_dense(&dense, factor, from(b->key * a->kv_stride, a->dtype, k),
+			    gradient + b->query * width_of(a), error);
 }
 
 static int do_block(const struct smalti_attention_backward *a, const struct block *b, const struct head *head,

@@ -183,10 +183,9 @@ DEVICE void leave_lse(const struct running *state, const struct attend_arguments
 		lse[0] = state->origin + log2(state->sum);
 }
 
-/* With `values` the first block's are there, and not in `kv`. */
-KERNEL(attend)(GLOBAL const void *q, MANY_PARAMETERS(const void, kv), GLOBAL const void *values,
-	       GLOBAL const float *bias, GLOBAL float *state, GLOBAL void *y, GLOBAL const int64_t *starts,
-	       GLOBAL float *lse, struct attend_arguments a)
+KERNEL(attend)(GLOBAL const void *q, MANY_PARAMETERS(const void, kv), GLOBAL const float *bias,
+	       GLOBAL float *state, GLOBAL void *y, GLOBAL const int64_t *starts, GLOBAL float *lse,
+	       struct attend_arguments a)
 {
 	LOCAL_ARRAY(float, left, QUERIES *ROW);
 	LOCAL_ARRAY(float, right, KEYS *ROW);
@@ -209,8 +208,8 @@ KERNEL(attend)(GLOBAL const void *q, MANY_PARAMETERS(const void, kv), GLOBAL con
 			score(q, token * a.q_stride + column, queries, blocks[block], row + a.k_first, keys,
 			      bias ? bias + origin + key : bias, left, right, weights, &a);
 			const float factor = soften(weights, &running);
-			add_values(values ? values : blocks[block], row + a.v_first + a.first_column, keys,
-				   factor, right, weights, &running, &a);
+			add_values(blocks[block], row + a.v_first + a.first_column, keys, factor, right,
+				   weights, &running, &a);
 		}
 		origin += count;
 	}

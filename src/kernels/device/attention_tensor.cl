@@ -272,12 +272,10 @@ DEVICE void score_tile(enum smalti_dtype dtype, GLOBAL const void *q, int64_t q_
 	}
 }
 
-/* Of `dtype`, and 8 `tiles` columns of values at most: both constants. With `values` the blocks' are there, and not in
- * them. */
+/* Of `dtype`, and 8 `tiles` columns of values at most: both constants. */
 DEVICE void attend_tiles(enum smalti_dtype dtype, int tiles, GLOBAL const void *q, GLOBAL const void *const *blocks,
-			 GLOBAL const void *values, GLOBAL const float *bias, GLOBAL float *state, GLOBAL void *y,
-			 GLOBAL const int64_t *starts, GLOBAL float *lse, const struct attend_arguments *a,
-			 LOCAL struct chunk *memory)
+			 GLOBAL const float *bias, GLOBAL float *state, GLOBAL void *y, GLOBAL const int64_t *starts,
+			 GLOBAL float *lse, const struct attend_arguments *a, LOCAL struct chunk *memory)
 {
 	const int64_t part = GROUP % a->parts * SMALTI_ATTEND_COLUMNS;
 	const int depth = (int)smaller(a->head_dim, SMALTI_ATTEND_COLUMNS);
@@ -299,17 +297,18 @@ DEVICE void attend_tiles(enum smalti_dtype dtype, int tiles, GLOBAL const void *
 	int64_t origin = (a->bias_first + share.head) * a->bias_length + a->bias_origin - share.first;
 	for (int block = 0; block < SMALTI_MANY; block++) {
 		const int64_t count = starts && block == 0 && queries > 0 ? share.tokens : a->keys[block];
-		GLOBAL const void *v = values ? values : blocks[block];
 		for (int64_t key = 0; key < count; key += TILE_ROWS) {
 			const int64_t keys = smaller(count - key, TILE_ROWS);
 			const int64_t row = (share.begin + key) * a->kv_stride + column;
 			const int64_t v_first = row + a->v_first + running.first;
 			float scores[KEY_TILES][4] = {{0}};
 			if (room.apart)
-				load_tile(v, dtype, v_first, a->kv_stride, keys, columns, 8 * tiles, room.values);
+				load_tile(blocks[block], dtype, v_first, a->kv_stride, keys, columns, 8 * tiles,
+					  room.values);
 			score_tile(dtype, q, q_first, queries, blocks[block], row + a->k_first, keys, &room, scores, a);
 			if (!room.apart) {
-				load_tile(v, dtype, v_first, a->kv_stride, keys, columns, 8 * tiles, room.values);
+				load_tile(blocks[block], dtype, v_first, a->kv_stride, keys, columns, 8 * tiles,
+					  room.values);
 				BARRIER();
 			}
 			finish_scores(scores, bias ? bias + origin + key : bias, a->scale * LOG2E, keys, queries);
@@ -334,13 +333,12 @@ DEVICE void attend_tiles(enum smalti_dtype dtype, int tiles, GLOBAL const void *
 }
 
 #define ATTEND_PARAMETERS \
-	GLOBAL const void *q, MANY_PARAMETERS(const void, kv), GLOBAL const void *values, GLOBAL const float *bias, \
-	    GLOBAL float *state, GLOBAL void *y, GLOBAL const int64_t *starts, GLOBAL float *lse, \
-	    struct attend_arguments a
+	GLOBAL const void *q, MANY_PARAMETERS(const void, kv), GLOBAL const float *bias, GLOBAL float *state, \
+	    GLOBAL void *y, GLOBAL const int64_t *starts, GLOBAL float *lse, struct attend_arguments a
 #define ATTEND(dtype, columns) \
 	LOCAL_ARRAY(struct chunk, room, 2 * TILE_ROWS * MOST_STEP / 8); \
 	GLOBAL const void *const blocks[SMALTI_MANY] = MANY_VALUES(kv); \
-	attend_tiles(dtype, (columns) / 8, q, blocks, values, bias, state, y, starts, lse, &a, room)
+	attend_tiles(dtype, (columns) / 8, q, blocks, bias, state, y, starts, lse, &a, room)
 
 KERNEL_WITHIN(attend_f16_narrow, SMALTI_ATTEND_THREADS, 4)(ATTEND_PARAMETERS)
 {
