@@ -131,6 +131,7 @@ static double least_share(enum smalti_op_number op)
 	case SMALTI_OP_conv: /* Winograd's form of bf16 weights takes 8 times their bytes */
 		return 0.1;
 	case SMALTI_OP_merge_moments: /* of any number of parts */
+	case SMALTI_OP_linear_input:  /* of any part of a gradient */
 		return 0.5;
 	default:
 		return 0.75;
