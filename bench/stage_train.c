@@ -51,12 +51,12 @@ static int open_train(struct smalti_stage_run *run, struct smalti_error *error)
 	free(path);
 	if (status < 0 || smalti_stage_checkpoint(run, "transformer", SMALTI_STEM_DIFFUSERS, error) < 0)
 		return -1;
-	state->parameters = smalti_parameters_new(run->weights, &state->config, &smalti_strategy_none, error);
+	state->parameters = smalti_parameters_new(run->weights, &smalti_dit_trained, &state->config,
+						  &smalti_strategy_none, error);
 	if (!state->parameters || smalti_parameters_read(state->parameters, run->weights, &state->config,
 							 run->checkpoint, error) < 0)
 		return -1;
-	state->train = smalti_trained_new(&smalti_dit_trained, &state->config, state->parameters,
-					  run->model->precision, error);
+	state->train = smalti_trained_new(&state->config, state->parameters, run->model->precision, error);
 	state->gradients = smalti_calloc(state->parameters->count, sizeof(*state->gradients), error);
 	if (!state->train || !state->gradients)
 		return -1;

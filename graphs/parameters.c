@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/parameters.h"
 #include "codelets/codelets.h"
-#include "graphs/tensors.h"
+#include "graphs/trained_pass.h"
 
 enum { MLP_RATIO = 4 };
 
@@ -94,11 +94,32 @@ static void add_tensor(struct smalti_parameters *parameters, const struct smalti
 	}
 }
 
+/* Loads the denoiser without its tiles: what it asks a checkpoint for is there. */
+static int load(const struct smalti_parameters *parameters, const struct smalti_transformer_config *config,
+		const struct smalti_checkpoint *checkpoint, struct smalti_error *error)
+{
+	struct smalti_denoiser *denoiser =
+	    parameters->architecture->load(NULL, config, checkpoint, SMALTI_F32, error);
+	smalti_denoiser_free(denoiser);
+	return denoiser ? 0 : -1;
+}
+
+/* Lists every tensor that the denoiser has. */
+static int list_tensors(struct smalti_parameters *parameters, const struct smalti_transformer_config *config,
+			struct smalti_error *error)
+{
+	struct smalti_checkpoint *all = smalti_checkpoint_record(&parameters->inventory, SMALTI_F32, error);
+	const int status = all ? load(parameters, config, all, error) : -1;
+	smalti_checkpoint_close(all);
+	smalti_inventory_sort(&parameters->inventory);
+	return status;
+}
+
 static int list(struct smalti_parameters *parameters, const struct smalti_transformer_config *config,
 		const struct smalti_strategy *strategy, struct smalti_error *error)
 {
 	struct smalti_inventory *inventory = &parameters->inventory;
-	if (smalti_component_tensors(inventory, SMALTI_TRANSFORMER, config, SMALTI_F32, error) < 0)
+	if (list_tensors(parameters, config, error) < 0)
 		return -1;
 	parameters->strategy = strategy;
 	parameters->shards = strategy->parts[SMALTI_AXIS_SHARD];
@@ -112,6 +133,7 @@ static int list(struct smalti_parameters *parameters, const struct smalti_transf
 }
 
 struct smalti_parameters *smalti_parameters_new(struct smalti_task_group *task_group,
+						const struct smalti_trained_functions *architecture,
 						const struct smalti_transformer_config *config,
 						const struct smalti_strategy *strategy,
 						struct smalti_error *error)
@@ -119,6 +141,7 @@ struct smalti_parameters *smalti_parameters_new(struct smalti_task_group *task_g
 	struct smalti_parameters *parameters = smalti_calloc(1, sizeof(*parameters), error);
 	if (!parameters)
 		return NULL;
+	parameters->architecture = architecture;
 	if (list(parameters, config, strategy, error) < 0) {
 		smalti_parameters_free(parameters);
 		return NULL;
@@ -182,7 +205,7 @@ int smalti_parameters_read(const struct smalti_parameters *parameters, struct sm
 			   const struct smalti_transformer_config *config,
 			   const struct smalti_checkpoint *checkpoint, struct smalti_error *error)
 {
-	if (smalti_transformer_config_check(config, checkpoint, error) < 0)
+	if (load(parameters, config, checkpoint, error) < 0)
 		return -1;
 	for (int64_t i = 0; i < parameters->count; i++) {
 		const struct smalti_parameter tensor = smalti_parameter_whole(&parameters->list[i]);

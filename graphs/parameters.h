@@ -15,7 +15,9 @@ struct smalti_parameter_cut {
 	int64_t first, whole; /* where the part begins, and */
 };
 
-/* A tensor of the transformer that is trained, or a shard's part of one. */
+struct smalti_trained_functions; /* graphs/trained_pass.h */
+
+/* A tensor of the denoiser that is trained, or a shard's part of one. */
 struct smalti_parameter {
 	const char *name;
 	int rank;
@@ -25,10 +27,11 @@ struct smalti_parameter {
 	struct smalti_tile *value; /* f32 [count], as the file has it */
 };
 
-/* All parameters of a configuration, in bytewise order of their names; a tensor's parts follow each other. */
+/* All parameters of a denoiser, in bytewise order of their names; a tensor's parts follow each other. */
 struct smalti_parameters {
 	int64_t count;
-	const struct smalti_strategy *strategy; /* that cuts them; outlives them */
+	const struct smalti_trained_functions *architecture; /* whose tensors they are */
+	const struct smalti_strategy *strategy;              /* that cuts them; outlives them */
 	int shards;
 	struct smalti_inventory inventory; /* owns the names */
 	struct smalti_parameter *list;
@@ -38,6 +41,7 @@ struct smalti_parameters {
  * shards, the weights of attention by heads and of MLPs by columns are cut. The tiles belong to the task
  * group. NULL with an error; a task group that breaks leaves tiles NULL. */
 struct smalti_parameters *smalti_parameters_new(struct smalti_task_group *task_group,
+						const struct smalti_trained_functions *architecture,
 						const struct smalti_transformer_config *config,
 						const struct smalti_strategy *strategy,
 						struct smalti_error *error);

@@ -15,8 +15,7 @@ int smalti_trained_check(const struct smalti_strategy *strategy, struct smalti_e
 			   "data with one of the others");
 }
 
-struct smalti_trained *smalti_trained_new(const struct smalti_trained_functions *functions,
-					  const struct smalti_transformer_config *config,
+struct smalti_trained *smalti_trained_new(const struct smalti_transformer_config *config,
 					  const struct smalti_parameters *parameters,
 					  enum smalti_dtype compute, struct smalti_error *error)
 {
@@ -24,8 +23,9 @@ struct smalti_trained *smalti_trained_new(const struct smalti_trained_functions 
 	struct smalti_weights *weights =
 	    trained ? smalti_weights_of_parameters(parameters, compute, error) : NULL;
 	if (weights) {
-		*trained = (struct smalti_trained){functions, parameters, NULL, compute};
-		trained->denoiser = functions->make(weights, config, parameters->strategy, compute, error);
+		*trained = (struct smalti_trained){parameters->architecture, parameters, NULL, compute};
+		trained->denoiser =
+		    trained->functions->make(weights, config, parameters->strategy, compute, error);
 	}
 	if (weights && trained->denoiser)
 		return trained;

@@ -19,8 +19,7 @@ int smalti_trained_check(const struct smalti_strategy *strategy, struct smalti_e
 
 /* Makes a denoiser that trains parameters, which outlive it. Products of tokens round operands to
  * `compute`. What depends only on the timestep stays f32; with f16 self-attention, too. */
-struct smalti_trained *smalti_trained_new(const struct smalti_trained_functions *functions,
-					  const struct smalti_transformer_config *config,
+struct smalti_trained *smalti_trained_new(const struct smalti_transformer_config *config,
 					  const struct smalti_parameters *parameters,
 					  enum smalti_dtype compute, struct smalti_error *error);
 void smalti_trained_free(struct smalti_trained *trained); /* NULL is allowed */

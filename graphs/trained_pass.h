@@ -30,6 +30,12 @@ struct smalti_trained_pass {
 
 /* An architecture, as training sees it. */
 struct smalti_trained_functions {
+	/* Opens the denoiser for images; without a task group it is only checked that all tensors are there.
+	 */
+	struct smalti_denoiser *(*load)(struct smalti_task_group *task_group,
+					const struct smalti_transformer_config *config,
+					const struct smalti_checkpoint *checkpoint, enum smalti_dtype compute,
+					struct smalti_error *error);
 	/* Makes the denoiser of weights, which it owns, even after an error. */
 	struct smalti_denoiser *(*make)(struct smalti_weights *weights,
 					const struct smalti_transformer_config *config,

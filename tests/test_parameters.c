@@ -4,6 +4,7 @@
 #include "base/dtype.h"
 #include "codelets/codelets.h"
 #include "graphs/parameters.h"
+#include "graphs/pixart/train.h"
 #include "harness.h"
 #include "stage.h"
 #include "synthetic.h"
@@ -44,7 +45,7 @@ static void values_of_files(void)
 	struct smalti_checkpoint *checkpoint = synthetic_transformer(&tiny, 0.1);
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
 	struct smalti_parameters *parameters =
-	    smalti_parameters_new(task_group, &tiny, &smalti_strategy_none, &error);
+	    smalti_parameters_new(task_group, &smalti_dit_trained, &tiny, &smalti_strategy_none, &error);
 	SUCCEEDS(parameters ? 0 : -1, &error, "list");
 	CHECK(parameters->count == checkpoint->count, "all tensors of the configuration");
 	SUCCEEDS(smalti_parameters_read(parameters, task_group, &tiny, checkpoint, &error), &error, "read");
@@ -73,7 +74,7 @@ static void other_shapes(void)
 	struct smalti_checkpoint *checkpoint = synthetic_transformer(&tiny, 0.1);
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
 	struct smalti_parameters *parameters =
-	    smalti_parameters_new(task_group, &wider, &smalti_strategy_none, &error);
+	    smalti_parameters_new(task_group, &smalti_dit_trained, &wider, &smalti_strategy_none, &error);
 	int status = smalti_parameters_read(parameters, task_group, &wider, checkpoint, &error);
 	FAILS(status, &error, SMALTI_EFORMAT, "another width of captions", "caption_projection.linear_1",
 	      "[12, 9]", "[12, 7]");

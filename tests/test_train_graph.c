@@ -95,10 +95,9 @@ static void names_what_is_missing(void)
 	struct smalti_transformer_config config = train_graph_case("sigma").config;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "train", 0, &error);
 	struct smalti_parameters *parameters =
-	    smalti_parameters_new(task_group, &config, &smalti_strategy_none, &error);
+	    smalti_parameters_new(task_group, &smalti_dit_trained, &config, &smalti_strategy_none, &error);
 	config.layers++;
-	const int status =
-	    smalti_trained_new(&smalti_dit_trained, &config, parameters, SMALTI_F32, &error) ? 0 : -1;
+	const int status = smalti_trained_new(&config, parameters, SMALTI_F32, &error) ? 0 : -1;
 	FAILS(status, &error, SMALTI_EINVAL, "a block more", "transformer_blocks.2.attn1.to_q.weight");
 	smalti_parameters_free(parameters);
 	smalti_task_group_free(task_group);

@@ -308,11 +308,10 @@ struct train_graph_outcome train_graph_step(struct smalti_session *on, const str
 	struct smalti_task_group *task_group = smalti_task_group_new(on, "train", 0, &error);
 	task_group->grain = plan->grain;
 	struct smalti_parameters *parameters =
-	    smalti_parameters_new(task_group, &c->config, strategy_of(plan), &error);
+	    smalti_parameters_new(task_group, &smalti_dit_trained, &c->config, strategy_of(plan), &error);
 	SUCCEEDS(parameters ? 0 : -1, &error, c->name);
 	fill_parameters(parameters, task_group, plan);
-	struct smalti_trained *train =
-	    smalti_trained_new(&smalti_dit_trained, &c->config, parameters, plan->compute, &error);
+	struct smalti_trained *train = smalti_trained_new(&c->config, parameters, plan->compute, &error);
 	SUCCEEDS(train ? 0 : -1, &error, c->name);
 	SUCCEEDS(smalti_tokens_cut(&tokens, strategy_of(plan), patches, c->width / 2,
 				   plan->band ? plan->band : patches, &error),

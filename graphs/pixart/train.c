@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/pixart/train.h"
 #include "graphs/pixart/block.h"
+#include "graphs/pixart/dit.h"
 #include "graphs/trained_pass.h"
 
 static const struct smalti_dit_task conditions_task = {SMALTI_GRAIN_HALF_BLOCK, "conditions",
@@ -142,6 +143,7 @@ static void end(struct smalti_trained_pass *pass)
 }
 
 const struct smalti_trained_functions smalti_dit_trained = {
+    .load = smalti_dit_new,
     .make = make,
     .is_condition = is_condition,
     .widest = widest,

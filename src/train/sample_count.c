@@ -20,15 +20,15 @@ int smalti_sample_count_open(struct smalti_sample_count *count, const struct sma
 	*count = (struct smalti_sample_count){.trainer = {.options = trainer->options,
 							  .config = trainer->config,
 							  .strategy = trainer->strategy,
-							  .architecture = trainer->architecture,
 							  .features = trainer->features,
 							  .scaling_factor = trainer->scaling_factor}};
 	if (!(counted->session = smalti_session_open_counting(1, false, error)) ||
 	    !(counted->task_group = smalti_task_group_new(counted->session, "count", 0, error)) ||
 	    !(counted->parameters =
-		  smalti_parameters_new(counted->task_group, &counted->config, &counted->strategy, error)) ||
+		  smalti_parameters_new(counted->task_group, trainer->parameters->architecture,
+					&counted->config, &counted->strategy, error)) ||
 	    !(counted->graph =
-		  smalti_trained_new(counted->architecture, &counted->config, counted->parameters,
+		  smalti_trained_new(&counted->config, counted->parameters,
 				     smalti_precision_dtype(trainer->options->model.precision), error)))
 		return -1;
 	return make_gradients(count, error);

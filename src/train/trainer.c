@@ -70,6 +70,7 @@ static int open_averages(struct smalti_trainer *trainer, struct smalti_error *er
 	if (!averages->list)
 		return -1;
 	averages->count = count;
+	averages->architecture = trainer->parameters->architecture;
 	averages->strategy = trainer->parameters->strategy;
 	averages->shards = trainer->parameters->shards;
 	for (int64_t i = 0; i < count; i++) {
@@ -77,9 +78,8 @@ static int open_averages(struct smalti_trainer *trainer, struct smalti_error *er
 		averages->list[i].value = smalti_parameter_tile(&averages->list[i], trainer->task_group);
 	}
 	own(trainer, averages);
-	trainer->average_graph =
-	    smalti_trained_new(trainer->architecture, &trainer->config, averages,
-			       smalti_precision_dtype(trainer->options->model.precision), error);
+	trainer->average_graph = smalti_trained_new(
+	    &trainer->config, averages, smalti_precision_dtype(trainer->options->model.precision), error);
 	return trainer->average_graph ? 0 : -1;
 }
 
@@ -87,19 +87,19 @@ int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *s
 			const struct smalti_train_options *options,
 			const struct smalti_transformer_config *config, struct smalti_error *error)
 {
-	*trainer = (struct smalti_trainer){
-	    .session = session, .options = options, .config = *config, .architecture = &smalti_dit_trained};
+	*trainer = (struct smalti_trainer){.session = session, .options = options, .config = *config};
 	trainer->state.scale.scale =
 	    options->model.precision == SMALTI_PRECISION_F16 ? options->loss_scale.initial : 1;
 	trainer->task_group = smalti_task_group_new(session, "training", INT64_MAX, error);
 	if (!trainer->task_group || read_strategy(trainer, error) < 0 ||
 	    check_recomputation(trainer, error) < 0)
 		return -1;
-	trainer->parameters = smalti_parameters_new(trainer->task_group, config, &trainer->strategy, error);
+	trainer->parameters = smalti_parameters_new(trainer->task_group, &smalti_dit_trained, config,
+						    &trainer->strategy, error);
 	if (!trainer->parameters)
 		return -1;
 	own(trainer, trainer->parameters);
-	trainer->graph = smalti_trained_new(trainer->architecture, config, trainer->parameters,
+	trainer->graph = smalti_trained_new(config, trainer->parameters,
 					    smalti_precision_dtype(options->model.precision), error);
 	trainer->optimizer =
 	    smalti_optimizer_new(trainer->task_group, trainer->parameters, &options->optimizer, error);

@@ -55,8 +55,7 @@ struct smalti_trainer {
 	const struct smalti_train_options *options;
 	struct smalti_transformer_config config;
 	struct smalti_strategy strategy;
-	const struct smalti_trained_functions *architecture; /* of the transformer */
-	enum smalti_dtype features;                          /* type of samples' values */
+	enum smalti_dtype features; /* type of samples' values */
 	float scaling_factor;
 	struct smalti_task_group *task_group; /* of everything that stays from step to step */
 	struct smalti_parameters *parameters;
