@@ -21,6 +21,7 @@ libharness_la_SOURCES = \
 libharness_la_SOURCES += tests/bad_dataset.c tests/bad_dataset.h
 libharness_la_SOURCES += tests/attention_case.c tests/attention_case.h
 libharness_la_SOURCES += tests/golden_features.c tests/golden_features.h
+libharness_la_SOURCES += tests/toy_model.c tests/toy_model.h
 libharness_la_SOURCES += tests/train_graph.c tests/train_graph.h
 # A test is tests/test_SUBJECT.c with a table of CUnit cases. The tests of a room are one program, tests/run_ROOM, and each
 # tests/test_SUBJECT is a link to it, by whose name the program knows which table to run. A word in a room's list adds a test.
@@ -50,7 +51,7 @@ graphs_tests = tests/test_attend_tile tests/test_batch tests/test_codelets tests
 	tests/test_strategies tests/test_strategy_choice tests/test_strategy_names tests/test_synthetic \
 	tests/test_t5 tests/test_vae tests/test_vae_plans tests/test_vae_scale
 train_tests = tests/test_diffusion_loss tests/test_null_caption tests/test_parameters tests/test_rerank tests/test_saved \
-	tests/test_retrieve tests/test_samplers tests/test_tensors tests/test_train_graph \
+	tests/test_retrieve tests/test_samplers tests/test_tensors tests/test_toy_model tests/test_train_graph \
 	tests/test_train_places tests/test_training tests/test_training_data tests/test_training_draws
 cli_tests = tests/test_arguments tests/test_bench tests/test_options tests/test_progress tests/test_report \
 	tests/test_serve

@@ -25,8 +25,7 @@ static const void *fill(void *user, int k, int64_t first, int64_t count, struct 
 	return rule->values;
 }
 
-/* Frees the inventory. */
-static struct smalti_checkpoint *open_filled(struct smalti_inventory *inventory, double amplitude)
+struct smalti_checkpoint *synthetic_checkpoint(struct smalti_inventory *inventory, double amplitude)
 {
 	static struct rule rule;
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -51,7 +50,7 @@ struct smalti_checkpoint *synthetic_transformer(const struct smalti_transformer_
 	struct smalti_inventory inventory;
 	SUCCEEDS(smalti_component_tensors(&inventory, SMALTI_TRANSFORMER, config, SMALTI_F32, &error), &error,
 		 "list");
-	return open_filled(&inventory, amplitude);
+	return synthetic_checkpoint(&inventory, amplitude);
 }
 
 struct smalti_checkpoint *synthetic_vae(const struct smalti_vae_config *config, double amplitude)
@@ -60,7 +59,7 @@ struct smalti_checkpoint *synthetic_vae(const struct smalti_vae_config *config, 
 	struct smalti_inventory inventory;
 	SUCCEEDS(smalti_component_tensors(&inventory, SMALTI_VAE, config, SMALTI_F32, &error), &error,
 		 "list");
-	return open_filled(&inventory, amplitude);
+	return synthetic_checkpoint(&inventory, amplitude);
 }
 
 struct smalti_checkpoint *synthetic_t5(const struct smalti_t5_config *config, double amplitude)
@@ -69,5 +68,5 @@ struct smalti_checkpoint *synthetic_t5(const struct smalti_t5_config *config, do
 	struct smalti_inventory inventory;
 	SUCCEEDS(smalti_component_tensors(&inventory, SMALTI_TEXT_ENCODER, config, SMALTI_F32, &error),
 		 &error, "list");
-	return open_filled(&inventory, amplitude);
+	return synthetic_checkpoint(&inventory, amplitude);
 }

@@ -384,7 +384,8 @@ static void write_memories(FILE *file, const struct smalti_trace *trace)
 	fputc(']', file);
 }
 
-/* Writes the links between places of one process, by StarPU's measurement, in 10^9 bytes a second and µs. */
+/* Writes the links between places of one process, by StarPU's measurement, in 10^9 bytes a second and µs. A
+ * link that was too fast for StarPU's clock has no speed, and is left out. */
 static void write_links(FILE *file, const struct smalti_trace *trace)
 {
 	const struct smalti_places *places = trace->session->places;
@@ -394,7 +395,7 @@ static void write_links(FILE *file, const struct smalti_trace *trace)
 		for (int to = 0; to < trace->places; to++) {
 			const unsigned a = smalti_places_node(places, from),
 				       b = smalti_places_node(places, to);
-			if (a == b)
+			if (a == b || !isfinite(starpu_transfer_bandwidth(a, b)))
 				continue;
 			fprintf(file, "%s{\"from\":%d,\"to\":%d,\"gbs\":%.6g,\"us\":%.6g}", between, from, to,
 				1e-3 * starpu_transfer_bandwidth(a, b), starpu_transfer_latency(a, b));
