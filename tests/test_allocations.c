@@ -2,10 +2,14 @@
  *
  * Every single allocation fails in turn, from the opening of a model to the last row of an image: the caller
  * is told so, and nothing crashes or is left behind (the sanitizers say). */
+#include "codelets/codelets.h"
 #include "embedded.h"
 #include "graphs/denoising_count.h"
+#include "graphs/parameters.h"
+#include "graphs/pixart/train.h"
 #include "harness.h"
 #include "jobs/model.h"
+#include "rt/session.h"
 #include "smalti/generate.h"
 
 #include <stdatomic.h>
@@ -182,7 +186,116 @@ static void every_allocation_of_a_count(void)
 	embedded_close(session, model);
 }
 
+/* A transformer of two blocks, the first of which is computed again. */
+static const struct smalti_transformer_config small = {.layers = 2,
+						       .heads = 2,
+						       .head_dim = 12,
+						       .width = 24,
+						       .in_channels = 4,
+						       .out_channels = 8,
+						       .patch_size = 2,
+						       .sample_size = 128,
+						       .caption_channels = 16,
+						       .interpolation_scale = 1,
+						       .norm_eps = 1e-6,
+						       .attention_bias = true,
+						       .additional_conditions = true};
+enum { LATENT = 8, CAPTION = 3, PARAMETERS = 128 };
+
+static struct smalti_tile *cleared(struct smalti_task_group *task_group, struct smalti_tile *tile,
+				   int64_t floats)
+{
+	if (!tile)
+		tile = smalti_tile_new(task_group, 1, floats * (int64_t)sizeof(float));
+	smalti_insert(clear, task_group, (.y = tile), .bytes = floats * (int64_t)sizeof(float));
+	return tile;
+}
+
+static void insert_gradients(struct smalti_task_group *task_group, struct smalti_trained *trained,
+			     const struct smalti_parameters *parameters, const struct smalti_tokens *tokens)
+{
+	struct smalti_tile *gradients[PARAMETERS], *out = NULL, *const *const sets[] = {gradients};
+	struct smalti_tile *gx = smalti_tile_new(task_group, 1, 4 * LATENT * LATENT * (int64_t)sizeof(float));
+	struct smalti_tile *gout = cleared(task_group, NULL, 8 * LATENT * LATENT);
+	const struct smalti_trained_sample sample = {.x = cleared(task_group, NULL, 4 * LATENT * LATENT),
+						     .height = LATENT,
+						     .width = LATENT,
+						     .tokens = tokens,
+						     .text = cleared(task_group, NULL, 16 * CAPTION),
+						     .text_tokens = CAPTION,
+						     .sides = {64, 64},
+						     .ratio = 1,
+						     .recomputed = 1,
+						     .bounded = true};
+	for (int64_t i = 0; i < parameters->count; i++) {
+		cleared(task_group, parameters->list[i].value, parameters->list[i].count);
+		gradients[i] = smalti_parameter_tile(&parameters->list[i], task_group);
+	}
+	smalti_trained_begin_step(trained, task_group);
+	struct smalti_trained_pass *pass = smalti_trained_forward(trained, task_group, &sample, &out);
+	if (pass)
+		smalti_trained_backward(pass, gout, sets, false, gx);
+	smalti_trained_end_step(trained);
+	for (int64_t i = 0; i < parameters->count; i++)
+		smalti_tile_release(gradients[i]);
+	struct smalti_tile *const mine[] = {out, gx, gout, sample.x, sample.text};
+	for (size_t i = 0; i < COUNT_OF(mine); i++)
+		smalti_tile_release(mine[i]);
+}
+
+static int take_gradients(struct smalti_session *session, struct smalti_error *error)
+{
+	struct smalti_tokens tokens = {.rows = 0};
+	struct smalti_trained *trained = NULL;
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "gradients", 0, error);
+	struct smalti_parameters *parameters =
+	    task_group
+		? smalti_parameters_new(task_group, &smalti_dit_trained, &small, &smalti_strategy_none, error)
+		: NULL;
+	int status = -1;
+	if (parameters && (trained = smalti_trained_new(&small, parameters, SMALTI_BF16, error)) &&
+	    (status = smalti_tokens_cut(&tokens, &smalti_strategy_none, LATENT * LATENT / 4, LATENT / 2, 6,
+					error)) == 0) {
+		insert_gradients(task_group, trained, parameters, &tokens);
+		smalti_task_group_wait(task_group);
+		status = smalti_task_group_status(task_group, error);
+	}
+	smalti_trained_free(trained);
+	smalti_parameters_free(parameters);
+	smalti_tokens_free(&tokens);
+	smalti_task_group_free(task_group);
+	return status;
+}
+
+static void every_allocation_of_gradients(void)
+{
+	enum { SHARE = 400 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	atomic_store(&failing, 0);
+	struct smalti_session *session = smalti_session_open_plain(&error);
+	for (int i = 0; i < 2; i++) {
+		atomic_store(&calls, 0);
+		SUCCEEDS(take_gradients(session, &error), &error, "without a failure");
+	}
+	const int count = atomic_load(&calls);
+	int failures = 0;
+	for (int number = 1; number <= count; number += count / SHARE + 1) {
+		atomic_store(&calls, 0);
+		atomic_store(&failing, number);
+		const int status = take_gradients(session, &error);
+		CHECK(status == 0 || error.code == SMALTI_ENOMEM, error.message);
+		failures += status != 0;
+		error = (struct smalti_error)SMALTI_NO_ERROR;
+	}
+	atomic_store(&failing, 0);
+	printf("\n    %d allocations, %d failures", count, failures);
+	CHECK(failures > SHARE / 4, "most failures are noticed");
+	SUCCEEDS(take_gradients(session, &error), &error, "afterwards");
+	smalti_session_close(session, NULL);
+}
+
 static const struct test tests[] = {{"every allocation of an image", every_allocation_of_a_image},
-				    {"every allocation of a count", every_allocation_of_a_count}};
+				    {"every allocation of a count", every_allocation_of_a_count},
+				    {"every allocation of gradients", every_allocation_of_gradients}};
 
 TEST_MAIN("allocations", tests)
