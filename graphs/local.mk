@@ -1,5 +1,6 @@
 libcore_la_SOURCES += \
 	graphs/attention.c graphs/attention.h \
+	graphs/deliver.c graphs/deliver.h \
 	graphs/denoiser.h \
 	graphs/denoising_count.c graphs/denoising_count.h \
 	graphs/denoising_error.c graphs/denoising_error.h \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/noised_latents.h"
+#include "graphs/deliver.h"
 
 struct smalti_noised_latents smalti_noised_latents_insert(struct smalti_task_group *task_group,
 							  struct smalti_tile *moments,
@@ -38,7 +39,6 @@ void smalti_denoising_loss_insert(struct smalti_task_group *task_group,
 	of_latents.count = latents->count;
 	of_latents.t = latents->t;
 	smalti_insert_diffusion_loss(task_group, &buffers, &of_latents);
-	smalti_insert(deliver, task_group, (.x = tile), .count = (int64_t)(sizeof(*parts) / sizeof(float)),
-		      .sink = smalti_copy_floats, .user = parts);
+	smalti_deliver_to_all(task_group, tile, (int64_t)(sizeof(*parts) / sizeof(float)), parts);
 	smalti_tile_release(tile);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
+#include "graphs/deliver.h"
 #include "graphs/trained_pass.h"
 
 /* A probe of one forward. */
@@ -19,8 +20,8 @@ static void probe(const struct prober *p, struct smalti_tile *tile, int64_t coun
 		*end = '\0';
 	struct smalti_tile *sum = smalti_tile_new(p->task_group, 1, sizeof(probe->square_sum));
 	smalti_insert(square_sum, p->task_group, (.x = tile, .sum = sum), .count = count, .factor = 1);
-	smalti_insert(deliver, p->task_group, (.x = sum), .count = sizeof(probe->square_sum) / sizeof(float),
-		      .sink = smalti_copy_floats, .user = &probe->square_sum);
+	smalti_deliver_to_all(p->task_group, sum, sizeof(probe->square_sum) / sizeof(float),
+			      &probe->square_sum);
 	smalti_tile_release(sum);
 }
 

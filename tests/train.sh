@@ -31,6 +31,12 @@ expect 0 'step 9, ema: mse' "${train[@]}" --held-out more --held-out-items 2 --e
 expect 0 '' "${train[@]}" -o whole -q
 expect 0 '' "$SMALTI" generate --transformer whole/step-9/ema -p "a red circle" -s 64x64 --steps 1 -o one.png
 
+# More steps than were asked for at first, from the end of an epoch on.
+cp -r whole extended
+expect 0 '' "${train[@]}" --steps 11 -q -o extended
+expect 0 '' "${train[@]}" --steps 11 -q -o longer
+same longer/step-11 extended/step-11
+
 # Whatever computes them.
 variant() {
     rm -rf variant

@@ -8,6 +8,7 @@
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
+#include "rt/ranks.h"
 #include "smalti/generate.h"
 #include "train/identity.h"
 #include "train/run.h"
@@ -190,7 +191,7 @@ struct train {
 	struct smalti_train_options options;
 	struct smalti_progress progress;
 	double began;
-	bool begun;
+	bool begun, quiet; /* quiet: also of other ranks than rank 0 */
 };
 
 /* Reads `least` to `most` numbers with commas between them. */
@@ -269,11 +270,11 @@ static enum smalti_train_action on_progress(void *user, const struct smalti_trai
 {
 	struct train *t = user;
 	char detail[SMALTI_PROGRESS_DETAIL];
-	if (progress->note && !t->settings->quiet)
+	if (progress->note && !t->quiet)
 		smalti_progress_print(&t->progress, "smalti train: %s", progress->note);
 	if (!progress->note) {
 		if (!t->begun) /* what was made before is not of this speed */
-			smalti_progress_begin(&t->progress, stderr, "steps", t->settings->quiet);
+			smalti_progress_begin(&t->progress, stderr, "steps", t->quiet);
 		t->begun = true;
 		snprintf(detail, sizeof(detail), "loss %.4g, norm %.3g, lr %.3g", progress->loss,
 			 progress->norm, progress->rate);
@@ -336,16 +337,47 @@ static enum smalti_exit report(struct train *t, const struct smalti_train_result
 	return status;
 }
 
+static void print(const struct smalti_error *error)
+{
+	fprintf(stderr, "smalti train: %s\n", error->message);
+}
+
+/* Has rank 0 tell a failure, whichever rank it is of. */
+static enum smalti_exit fail(const struct smalti_error *error)
+{
+	return smalti_ranks_own() == 0        ? smalti_command_fail(&smalti_train_command, error)
+	       : error->code == SMALTI_EINVAL ? SMALTI_EXIT_USAGE
+					      : SMALTI_EXIT_FAILED;
+}
+
 static enum smalti_exit train(struct train *t)
 {
 	struct smalti_train_result result;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	t->began = smalti_now();
-	smalti_progress_begin(&t->progress, stderr, "steps", t->settings->quiet);
-	if (smalti_train(t->session, &t->options, on_progress, t, &result, &error) == 0)
+	smalti_progress_begin(&t->progress, stderr, "steps", t->quiet);
+	const int status = smalti_train(t->session, &t->options, on_progress, t, &result, &error);
+	if (status == 0 && smalti_ranks_own() > 0)
+		return result.stopped ? SMALTI_EXIT_FAILED : SMALTI_EXIT_OK;
+	if (status == 0)
 		return report(t, &result);
 	smalti_progress_end(&t->progress);
-	return smalti_command_fail(&smalti_train_command, &error);
+	return fail(&error);
+}
+
+/* Opens the session, on all ranks (rt/ranks.h) or on none. */
+static int open_session(struct train *t, int count, char **operands, struct smalti_error *error)
+{
+	int status = smalti_ranks_start(print, error);
+	if (status == 0)
+		status = set_options(t, count, operands, error);
+	if (smalti_ranks_agree(status, NULL, error) < 0)
+		return -1;
+	t->quiet = t->settings->quiet || smalti_ranks_own() > 0;
+	if (smalti_ranks_count() > 1 && !t->options.strategy)
+		t->options.strategy = "data";
+	t->session = smalti_held_session(&t->settings->session, error);
+	return t->session ? 0 : -1;
 }
 
 static enum smalti_exit run_command(void *options, int count, char **operands)
@@ -354,11 +386,10 @@ static enum smalti_exit run_command(void *options, int count, char **operands)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	enum smalti_exit exit;
 	smalti_signals_catch();
-	if (set_options(&t, count, operands, &error) == 0)
-		t.session = smalti_held_session(&t.settings->session, &error);
-	exit = t.session ? train(&t) : smalti_command_fail(&smalti_train_command, &error);
+	exit = open_session(&t, count, operands, &error) == 0 ? train(&t) : fail(&error);
 	if (t.session && smalti_session_close(t.session, &error) < 0)
-		exit = smalti_command_fail(&smalti_train_command, &error);
+		exit = fail(&error);
+	smalti_ranks_stop();
 	return exit;
 }
 
@@ -383,5 +414,4 @@ const struct smalti_command smalti_train_command = {
 	"After SIGINT or SIGTERM the step is completed and a checkpoint is written.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run_command,
-    .alone = true,
 };

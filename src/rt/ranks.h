@@ -41,7 +41,7 @@ struct smalti_ranks_vote {
 	void *user;
 };
 /* Returns -1, with the failure of the first rank that has one, unless all ranks have status 0 and equal
- * digests. */
+ * digests. error: NULL is allowed after an earlier failure. */
 int smalti_ranks_agree(int status, struct smalti_ranks_vote *vote, struct smalti_error *error);
 int64_t smalti_ranks_least(int64_t value);
 /* Send a message from rank 0 to all others, which free() it and call `idle` while they wait. NULL with an

@@ -171,12 +171,13 @@ int smalti_ranks_agree(int status, struct smalti_ranks_vote *vote, struct smalti
 				   "model and environment on all of them");
 	if (least[0] == ranks.count)
 		return 0;
-	if (least[0] == ranks.own)
+	if (least[0] == ranks.own && error)
 		first = *error;
 	if (least[0] == ranks.own && ranks.own > 0)
 		sign(&first);
 	broadcast(&first, sizeof(first), (int)least[0], NULL, NULL);
-	*error = first;
+	if (error)
+		*error = first;
 	return -1;
 }
 

@@ -455,7 +455,9 @@ int smalti_training_data_seek(struct smalti_training_data *data, const struct sm
 	}
 	data->position = *position;
 	data->position.waiting = NULL;
-	return open_order(data, error);
+	const int status = open_order(data, error);
+	data->usable = position->rows; /* of which a batch was made: not all of them were damaged */
+	return status;
 }
 
 int smalti_training_data_rewind(struct smalti_training_data *data, struct smalti_error *error)

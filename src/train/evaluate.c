@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "rt/ranks.h"
 #include "train/trainer.h"
 
 static const int64_t FIRST_TIMESTEP = 50, TIMESTEP_STRIDE = 100;
@@ -34,7 +35,7 @@ static int evaluate_item(struct smalti_trainer *trainer, struct smalti_trained *
 	if (status == 0)
 		status = smalti_task_group_status(task_group, error);
 	smalti_task_group_free(task_group);
-	return status;
+	return smalti_ranks_agree(status, NULL, error);
 }
 
 static void add_parts(const struct smalti_loss_parts *parts, struct smalti_evaluation *evaluation)
@@ -68,10 +69,13 @@ int smalti_trainer_evaluate(struct smalti_trainer *trainer, struct smalti_traini
 	smalti_trained_begin_step(graph, trainer->task_group);
 	while (status == 0 && (most == 0 || evaluation->items < most)) {
 		const int found = smalti_training_data_item(held_out, &sample, error);
+		struct smalti_ranks_vote vote = {.digest = (uint64_t)(found > 0 ? sample.index + 1 : 0)};
+		if (smalti_ranks_agree(found < 0 ? -1 : 0, &vote, error) < 0)
+			status = -1;
 		if (found == 0)
 			break;
 		status =
-		    found < 0 ? -1 : evaluate_item(trainer, graph, &sample, evaluation->items, parts, error);
+		    status < 0 ? -1 : evaluate_item(trainer, graph, &sample, evaluation->items, parts, error);
 		if (found > 0)
 			smalti_training_sample_free(&sample);
 		if (status == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/null_caption.h"
-#include "codelets/codelets.h"
+#include "graphs/deliver.h"
 #include "jobs/model.h"
+#include "rt/ranks.h"
 
 enum { TOKENS_MOST = 2 }; /* of the empty text */
 
@@ -22,8 +23,7 @@ static int insert(const struct smalti_prompt_encoder *encoder, struct smalti_tas
 	struct smalti_tile *hidden = NULL;
 	encoder->model->functions->encode(encoder->model, task_group, words, 1, &smalti_strategy_none,
 					  &hidden);
-	smalti_insert(deliver, task_group, (.x = hidden), .count = words->count * encoder->model->width,
-		      .sink = smalti_copy_floats, .user = values);
+	smalti_deliver_to_all(task_group, hidden, words->count * encoder->model->width, values);
 	smalti_tile_release(hidden);
 	smalti_task_group_wait(task_group);
 	return smalti_task_group_status(task_group, error);
@@ -72,10 +72,12 @@ int smalti_null_caption_encode(struct smalti_session *session, const struct smal
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "null caption", 0, error);
 	struct smalti_prompt_encoder encoder = {0};
 	char digest[SMALTI_DIGEST_LENGTH + 1];
-	int status = -1;
-	if (task_group &&
+	const bool opened =
+	    task_group &&
 	    smalti_prompt_encoder_open_of(&encoder, task_group, model, &directory, digest, error) == 0 &&
-	    check_encoder(directory, digest, text_model, error) == 0)
+	    check_encoder(directory, digest, text_model, error) == 0;
+	int status = smalti_ranks_agree(opened ? 0 : -1, NULL, error);
+	if (status == 0)
 		status = encode(&encoder, task_group, padded, caption, error);
 	if (task_group)
 		smalti_task_group_wait(task_group);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "rt/ranks.h"
 #include "train/run_parts.h"
 
 #include <math.h>
@@ -12,18 +13,27 @@ void smalti_training_run_tell(struct smalti_training_run *run, const char *note)
 	run->result->progress.note = NULL;
 }
 
-static int save(struct smalti_training_run *run, struct smalti_error *error)
+static int write_checkpoint(struct smalti_training_run *run, struct smalti_error *error)
 {
 	struct smalti_data_position position;
-	char note[64];
-	if (run->saved_step == run->trainer.state.steps)
-		return 0;
-	if (smalti_training_data_position(run->data, &position, error) < 0)
+	if (smalti_ranks_own() > 0)
+		return smalti_saved_follow(&run->trainer, error);
+	if (smalti_training_data_position(run->data, &position, error) < 0) {
+		smalti_ranks_give_up(error);
 		return -1;
+	}
 	const int status = smalti_saved_write(run->options->output, &run->saved, &run->trainer, &position,
 					      run->options->keep, error);
 	free(position.waiting);
-	if (status < 0)
+	return status;
+}
+
+static int save(struct smalti_training_run *run, struct smalti_error *error)
+{
+	char note[64];
+	if (run->saved_step == run->trainer.state.steps)
+		return 0;
+	if (smalti_ranks_agree(write_checkpoint(run, error), NULL, error) < 0)
 		return -1;
 	run->saved_step = run->trainer.state.steps;
 	snprintf(note, sizeof(note), "step-%" PRId64, run->saved_step);
@@ -89,13 +99,32 @@ static int begin_sample_images(struct smalti_training_run *run, struct smalti_er
 	return misses ? make_sample_images(run, error) : 0;
 }
 
+/* Reads the next batch, which must be the same on all ranks. */
+static int next_samples(struct smalti_training_run *run, struct smalti_error *error)
+{
+	struct smalti_ranks_vote vote = {.digest = 0};
+	const int status = smalti_training_data_next(run->data, run->samples, error);
+	for (int64_t i = 0; status == 0 && i < run->options->batch; i++)
+		vote.digest = vote.digest * 31 + (uint64_t)run->samples[i].index;
+	return smalti_ranks_agree(status, &vote, error);
+}
+
+/* Tells whether any rank's caller has stopped the run. */
+static bool stops(struct smalti_training_run *run, struct smalti_error *error)
+{
+	struct smalti_ranks_vote vote = {.any = run->result->stopped};
+	if (smalti_ranks_agree(0, &vote, error) == 0)
+		run->result->stopped = vote.any;
+	return run->result->stopped;
+}
+
 static int make_step(struct smalti_training_run *run, struct smalti_error *error)
 {
 	struct smalti_train_result *result = run->result;
 	struct smalti_training_state *state = &run->trainer.state;
 	struct smalti_step_result step;
 	const double began = smalti_now();
-	if (smalti_training_data_next(run->data, run->samples, error) < 0)
+	if (next_samples(run, error) < 0)
 		return -1;
 	const double data_seconds = smalti_now() - began;
 	const int64_t epoch = run->samples[run->options->batch - 1].epoch;
@@ -123,7 +152,7 @@ static int train(struct smalti_training_run *run, struct smalti_error *error)
 		return -1;
 	if (begin_sample_images(run, error) < 0)
 		return -1;
-	while (run->trainer.state.steps < o->steps && !run->result->stopped) {
+	while (run->trainer.state.steps < o->steps && !stops(run, error)) {
 		if (make_step(run, error) < 0)
 			return -1;
 		const int64_t step = run->trainer.state.steps;

@@ -3,9 +3,12 @@
 #include "checkpoint/pipeline_directory.h"
 #include "jobs/model.h"
 #include "jobs/precision.h"
+#include "rt/ranks.h"
 #include "train/identity.h"
 #include "train/initial.h"
 #include "train/run_parts.h"
+
+#include <xxhash.h>
 
 enum { CONFIG_BYTES = 1 << 20, LEASE_SECONDS = 300 };
 
@@ -146,16 +149,33 @@ static int identify(struct smalti_training_run *run, const char *weights, struct
 	return 0;
 }
 
+/* Reads the last checkpoint: rank 0 first, which locks the directory and removes what is unfinished. */
+static int read_saved(struct smalti_training_run *run, struct smalti_error *error)
+{
+	const bool first = smalti_ranks_own() == 0;
+	int found = first ? lock_directory(run, error) : 0;
+	if (first && found == 0)
+		found = smalti_saved_read(run->options->output, &run->saved, error);
+	if (smalti_ranks_agree(found < 0 ? -1 : 0, NULL, error) < 0)
+		return -1;
+	if (!first)
+		found = smalti_saved_read(run->options->output, &run->saved, error);
+	run->saved_step = found > 0 ? run->saved.step : -1;
+	return found < 0 ? -1 : 0;
+}
+
 static int open_parts(struct smalti_training_run *run, struct smalti_error *error)
 {
 	const struct smalti_train_options *o = run->options;
 	char weights[SMALTI_DIGEST_LENGTH + 1];
+	if (smalti_ranks_count() > 1 && o->samples.count > 0)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "sample images are made by one process alone: train over MPI without "
+				   "them, and make them of the checkpoints by smalti generate --transformer");
 	if (smalti_precision_choose(o->model.precision, run->session, error) < 0 ||
-	    lock_directory(run, error) < 0)
+	    read_saved(run, error) < 0)
 		return -1;
-	const int found = smalti_saved_read(o->output, &run->saved, error);
-	run->saved_step = found > 0 ? run->saved.step : -1;
-	run->data = found < 0 ? NULL : smalti_training_data_open(o, on_damage, run, error);
+	run->data = smalti_training_data_open(o, on_damage, run, error);
 	if (!run->data || open_weights(run, weights, error) < 0 ||
 	    smalti_training_run_check_fit(run, run->data, o->data.directories[0], error) < 0 ||
 	    smalti_training_run_check_scaling(run, error) < 0 || open_held_out(run, error) < 0)
@@ -212,18 +232,30 @@ static void open_log(struct smalti_training_run *run)
 						      .identity = run->saved.identity,
 						      .step = run->trainer.state.steps,
 						      .steps = run->options->steps};
-	run->log = smalti_training_log_open(&head, on_log_lost, run);
+	if (smalti_ranks_own() == 0)
+		run->log = smalti_training_log_open(&head, on_log_lost, run);
 }
 
-int smalti_training_run_open(struct smalti_training_run *run, struct smalti_error *error)
+static int open_trainer(struct smalti_training_run *run, struct smalti_error *error)
 {
 	if (open_parts(run, error) < 0)
 		return -1;
 	run->samples = smalti_calloc(run->options->batch, sizeof(*run->samples), error);
-	if (!run->samples ||
-	    smalti_trainer_open(&run->trainer, run->session, run->options, &run->config, error) < 0)
+	return run->samples
+		   ? smalti_trainer_open(&run->trainer, run->session, run->options, &run->config, error)
+		   : -1;
+}
+
+int smalti_training_run_open(struct smalti_training_run *run, struct smalti_error *error)
+{
+	struct smalti_ranks_vote vote = {.digest = 0};
+	const int opened = open_trainer(run, error);
+	SCOPED(free) char *identity = opened == 0 ? cJSON_PrintUnformatted(run->saved.identity) : NULL;
+	vote.digest = identity ? XXH3_64bits(identity, strlen(identity)) + (uint64_t)run->saved_step : 0;
+	if (smalti_ranks_agree(opened, &vote, error) < 0)
 		return -1;
-	if ((run->saved.directory ? go_on(run, error) : begin(run, error)) < 0)
+	const int begun = run->saved.directory ? go_on(run, error) : begin(run, error);
+	if (smalti_ranks_agree(begun, NULL, error) < 0)
 		return -1;
 	smalti_checkpoint_close(run->checkpoint); /* it is no longer read, and its pages are memory */
 	run->checkpoint = NULL;

@@ -280,26 +280,39 @@ static int make_folder(const char *directory, const char *name, const char *conf
 	return check_text(directory, name, digest, error);
 }
 
-static int write_files(const char *directory, const struct smalti_saved *saved,
-		       struct smalti_trainer *trainer, cJSON *files, struct smalti_error *error)
+static int make_folders(const char *directory, const struct smalti_saved *saved,
+			const struct smalti_trainer *trainer, cJSON *files, struct smalti_error *error)
 {
-	struct smalti_parameter null_caption;
-	struct tensors tensors[FILES];
-	list_tensors(trainer, &null_caption, tensors);
 	for (int i = 0; i <= (trainer->averages.count > 0); i++)
 		if (make_folder(directory, config_names[i], saved->config, files, error) < 0)
 			return -1;
+	return 0;
+}
+
+/* Writes the files of tensors. Without a directory, and after a failure, it only inserts the tasks that the
+ * other ranks insert. */
+static int write_tensors(const char *directory, struct smalti_trainer *trainer, cJSON *files,
+			 struct smalti_error *error)
+{
+	struct smalti_parameter null_caption;
+	struct tensors tensors[FILES];
+	int status = 0;
+	list_tensors(trainer, &null_caption, tensors);
 	for (int i = 0; i < FILES; i++) {
-		uint64_t digest;
+		uint64_t digest = 0;
+		const bool writes = directory && status == 0;
 		if (tensors[i].count == 0)
 			continue;
-		SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, file_names[i]);
-		if (!path || smalti_tiles_write(path, trainer->task_group, tensors[i].list, tensors[i].count,
-						&digest, error) < 0)
-			return -1;
-		add_digest(files, file_names[i], digest);
+		SCOPED(free)
+		char *path = writes ? smalti_format(error, "%s/%s", directory, file_names[i]) : NULL;
+		if ((writes && !path) ||
+		    smalti_tiles_write(path, trainer->task_group, tensors[i].list, tensors[i].count, &digest,
+				       status < 0 ? NULL : error) < 0)
+			status = -1;
+		else if (writes)
+			add_digest(files, file_names[i], digest);
 	}
-	return 0;
+	return status;
 }
 
 static void add_fields(cJSON *object, const struct smalti_saved *values)
@@ -347,7 +360,9 @@ static int write_part(const char *part, const struct smalti_saved *saved, struct
 {
 	SCOPED(cJSON_Delete) cJSON *files = cJSON_CreateObject();
 	smalti_remove_directory(part);
-	if (smalti_make_directory(part, error) < 0 || write_files(part, saved, trainer, files, error) < 0)
+	const bool made =
+	    smalti_make_directory(part, error) == 0 && make_folders(part, saved, trainer, files, error) == 0;
+	if (write_tensors(made ? part : NULL, trainer, files, made ? error : NULL) < 0 || !made)
 		return -1;
 	return write_state(part, saved, trainer, position, files, error);
 }
@@ -387,6 +402,11 @@ static int remove_older(const char *run, int64_t step, int64_t keep, struct smal
 		if (kept >= keep)
 			remove_checkpoint(run, older.found);
 	}
+}
+
+int smalti_saved_follow(struct smalti_trainer *trainer, struct smalti_error *error)
+{
+	return write_tensors(NULL, trainer, NULL, error);
 }
 
 int smalti_saved_write(const char *run, const struct smalti_saved *saved, struct smalti_trainer *trainer,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "codelets/codelets.h"
+#include "graphs/deliver.h"
+#include "rt/ranks.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -107,7 +109,7 @@ static int end_sums(struct lanes *lanes, int64_t samples, struct smalti_error *e
 			status = -1;
 		smalti_task_group_free(task_group);
 	}
-	return status;
+	return smalti_ranks_agree(status, NULL, error);
 }
 
 /* Adds the parts of the first lane at the end. The first part takes over gradients that it does not have. */
@@ -161,7 +163,7 @@ static int end_sample(struct window *window, struct smalti_error *error)
 	window->flops += progress.done;
 	const int status = smalti_task_group_status(task_group, error);
 	smalti_task_group_free(task_group);
-	return status;
+	return smalti_ranks_agree(status, NULL, error); /* else one rank would insert less than others */
 }
 
 static int end_samples(struct window *window, int status, struct smalti_error *error)
@@ -180,8 +182,10 @@ static struct smalti_task_group *begin_sample(struct window *window, struct lane
 	    (end_sample(window, error) < 0 || end_sums(lanes, window->ended, error) < 0))
 		return NULL;
 	struct smalti_task_group *task_group = smalti_task_group_new(trainer->session, "sample", 0, error);
-	if (!task_group)
+	if (!task_group) {
+		smalti_ranks_give_up(error);
 		return NULL;
+	}
 	smalti_task_group_needs(task_group, trainer->task_group);
 	window->task_groups[window->inserted++ % window->size] = task_group;
 	return task_group;
@@ -267,13 +271,11 @@ static int measure_norm(const struct smalti_trainer *trainer, struct smalti_tile
 		struct smalti_tile *sum = smalti_tile_new(trainer->task_group, 1, sizeof(*sums));
 		smalti_insert(square_sum, trainer->task_group, (.x = gradient[i], .sum = sum),
 			      .count = parameters->list[i].count, .factor = 1 / trainer->state.scale.scale);
-		smalti_insert(deliver, trainer->task_group, (.x = sum),
-			      .count = sizeof(*sums) / sizeof(float), .sink = smalti_copy_floats,
-			      .user = &sums[i]);
+		smalti_deliver_to_all(trainer->task_group, sum, sizeof(*sums) / sizeof(float), &sums[i]);
 		smalti_tile_release(sum);
 	}
 	smalti_task_group_wait(trainer->task_group);
-	if (smalti_task_group_status(trainer->task_group, error) < 0)
+	if (smalti_ranks_agree(smalti_task_group_status(trainer->task_group, error), NULL, error) < 0)
 		return -1;
 	*norm = 0;
 	for (int64_t i = 0; i < parameters->count; i++)
@@ -360,7 +362,9 @@ static int make_step(struct smalti_trainer *trainer, struct smalti_training_samp
 		release_lane(lanes, lane);
 	smalti_task_group_wait(trainer->task_group);
 	result->update_seconds = smalti_now() - computed;
-	return status == 0 ? smalti_task_group_status(trainer->task_group, error) : -1;
+	if (status == 0)
+		status = smalti_task_group_status(trainer->task_group, error);
+	return smalti_ranks_agree(status, NULL, error);
 }
 
 int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_sample *samples,

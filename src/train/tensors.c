@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "checkpoint/safetensors.h"
 #include "codelets/codelets.h"
+#include "rt/ranks.h"
 
 #include <xxhash.h>
 
@@ -13,7 +14,7 @@ struct source {
 	int64_t count;
 	const struct smalti_tensor_view *views;
 	float *values;
-	int64_t room;
+	int64_t room, delivered; /* delivered: tensors so far */
 	XXH3_state_t *digest;
 };
 
@@ -35,18 +36,30 @@ static int put(void *user, int64_t count, const float *values, struct smalti_err
 	return 0;
 }
 
-/* Delivers a tensor's parts, which have its name, into `values`. */
+static int discard(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)user;
+	(void)count;
+	(void)values;
+	(void)error;
+	return 0;
+}
+
+/* Delivers a tensor's parts, which have its name, into `values` of rank 0; NULL: they are not needed. */
 static int deliver(const struct source *source, const char *name, struct smalti_error *error)
 {
+	if (smalti_ranks_count() > 1)
+		smalti_task_group_place(source->task_group, 0);
 	for (int64_t i = 0; i < source->count; i++) {
 		const struct smalti_parameter *p = &source->list[i];
 		if (strcmp(p->name, name) != 0)
 			continue;
 		struct destination to = {smalti_parameter_layout(p), source->values};
-		smalti_insert(deliver, source->task_group, (.x = p->value), .count = p->count, .sink = put,
-			      .user = &to);
+		smalti_insert(deliver, source->task_group, (.x = p->value), .count = p->count,
+			      .sink = source->values ? put : discard, .user = &to);
 		smalti_task_group_wait(source->task_group);
 	}
+	smalti_task_group_place(source->task_group, SMALTI_ANYWHERE);
 	return smalti_task_group_status(source->task_group, error);
 }
 
@@ -68,6 +81,7 @@ static int fetch(struct source *source, const struct smalti_tensor_view *view, s
 		if (!source->values)
 			return -1;
 	}
+	source->delivered++;
 	if (deliver(source, view->name, error) < 0)
 		return -1;
 	XXH3_64bits_update(source->digest, source->values, (size_t)count * sizeof(*source->values));
@@ -101,6 +115,18 @@ static struct smalti_tensor_view *views_of(const struct smalti_parameter *list, 
 	return views;
 }
 
+/* Delivers what was not delivered yet, so that all ranks have inserted the same tasks. */
+static int deliver_rest(struct source *source, int64_t count, struct smalti_error *error)
+{
+	int status = 0;
+	free(source->values);
+	source->values = NULL;
+	while (smalti_ranks_count() > 1 && source->delivered < count)
+		if (deliver(source, source->views[source->delivered++].name, error) < 0)
+			status = -1;
+	return status;
+}
+
 static int write_tiles(const char *path, struct source *source, const struct smalti_tensor_view *views,
 		       int64_t count, uint64_t *digest, struct smalti_error *error)
 {
@@ -111,7 +137,6 @@ static int write_tiles(const char *path, struct source *source, const struct sma
 	const int status = smalti_safetensors_stream(path, views, (int)count, piece, source, error);
 	*digest = XXH3_64bits_digest(source->digest);
 	XXH3_freeState(source->digest);
-	free(source->values);
 	return status;
 }
 
@@ -184,8 +209,14 @@ int smalti_tiles_write(const char *path, struct smalti_task_group *task_group,
 	int64_t tensors;
 	SCOPED(free) struct smalti_tensor_view *views = views_of(list, count, &tensors, error);
 	struct source source = {.task_group = task_group, .list = list, .count = count, .views = views};
-	if (!views || write_tiles(path, &source, views, tensors, digest, error) < 0)
+	if (!views && error)
+		smalti_ranks_give_up(error);
+	if (!views)
 		return -1;
+	const int written = path ? write_tiles(path, &source, views, tensors, digest, error) : 0;
+	const int rest = deliver_rest(&source, tensors, written < 0 ? NULL : error);
+	if (written < 0 || rest < 0 || !path)
+		return written < 0 || rest < 0 ? -1 : 0;
 	struct digests found = {0};
 	struct smalti_safetensors *file = smalti_safetensors_open(path, error);
 	int status = file ? digest_file(file, &found, error) : -1;

@@ -3,18 +3,21 @@
 #include "codelets/codelets.h"
 #include "graphs/pixart/train.h"
 #include "jobs/precision.h"
+#include "rt/ranks.h"
 
 static int read_strategy(struct smalti_trainer *trainer, struct smalti_error *error)
 {
 	const struct smalti_train_options *o = trainer->options;
 	const int places = smalti_session_place_count(trainer->session);
+	const bool given = o->shares || smalti_ranks_count() > 1; /* rank 0 is a place like the others */
 	SCOPED(free) double *shares = smalti_calloc(places, sizeof(*shares), error);
 	trainer->strategy = smalti_strategy_none;
 	if (!o->strategy)
 		return shares ? 0 : -1;
+	for (int i = 0; shares && i < places; i++)
+		shares[i] = 1;
 	if (!shares || (o->shares && smalti_shares_read(o->shares, places, shares, error) < 0) ||
-	    smalti_strategy_read(&trainer->strategy, o->strategy, o->shares ? shares : NULL, places, error) <
-		0)
+	    smalti_strategy_read(&trainer->strategy, o->strategy, given ? shares : NULL, places, error) < 0)
 		return -1;
 	if (trainer->strategy.parts[SMALTI_AXIS_SHARD] > 1 && o->optimizer.kind == SMALTI_OPTIMIZER_CAME)
 		return smalti_fail(

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Training over the processes of an MPI job: under every kind of strategy the checkpoints are, to the byte, those of one
+# process; runs go on with another number of ranks; what fails on one rank ends all with one message, and leaves the last
+# checkpoint.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+# shellcheck source=ranks.sh
+. "$(dirname "$0")/ranks.sh"
+cd "$work"
+
+if ! for_mpi; then
+    echo 'training over MPI: skipped: this was built without MPI'
+    exit 77
+fi
+use_mpi 600
+
+data=$SMALTI_TESTDATA/extract/InternData/data_info.json
+"$SMALTI" extract "$data" -k prompt --img-size 256 --shard-items 5 --range 0:3 -q -o features
+cat >config.json <<'JSON'
+{"_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", "attention_bias": true, "attention_head_dim": 16,
+ "caption_channels": 128, "cross_attention_dim": 32, "in_channels": 4, "interpolation_scale": 1, "norm_elementwise_affine": false,
+ "norm_eps": 1e-06, "norm_type": "ada_norm_single", "num_attention_heads": 2, "num_layers": 2, "out_channels": 8, "patch_size": 2,
+ "sample_size": 16, "use_additional_conditions": false}
+JSON
+train=("$SMALTI" train features --init config.json --steps 4 --batch 3 --lanes 2 --warmup 2 --lr 1e-3 --save-every 2 --ema 0.9
+    --tile-tokens 64 --cpus 1 -q)
+
+# same_runs ONE OTHER: all checkpoints, file by file.
+same_runs() {
+    local step
+    [ "$(cd "$1" && echo step-*)" = "$(cd "$2" && echo step-*)" ] || fail "$2: checkpoints $(ls "$2"), of one process $(ls "$1")"
+    for step in "$1"/step-*; do same "$step" "$2/${step##*/}"; done
+}
+
+# spread RANKS OPTION...: the same files as of one process.
+spread() {
+    rm -rf alone spread
+    expect 0 '' "${train[@]}" "${@:2}" -o alone
+    expect 0 '' "${mpirun[@]}" -n "$1" "${train[@]}" "${@:2}" -o spread
+    same_runs alone spread
+    [ "$(grep -c '"loss"' spread/log.jsonl)" -eq 4 ] || fail "$*: not 4 steps in the log"
+}
+spread 2 --strategy data2
+spread 2 --strategy patch2 --recompute block
+spread 2 --strategy ring2 --precision bf16
+spread 2 --strategy tensor2
+spread 3 --strategy data3 --optimizer came
+expect 0 '' "${mpirun[@]}" -n 3 "${train[@]}" --strategy data3 --optimizer came --shares 2:1:1 -o shares
+same alone/step-4/transformer shares/step-4/transformer
+spread 4 --strategy hybrid:data2.patch2
+
+# Evaluation, and samples for every rank, if nothing is said.
+expect 0 '' "${mpirun[@]}" -n 2 "${train[@]}" --held-out features --held-out-items 2 --evaluate-every 2 -o two
+expect 0 '' "${train[@]}" --strategy data2 --held-out features --held-out-items 2 --evaluate-every 2 -o one
+diff <(grep '"evaluation"' one/log.jsonl) <(grep '"evaluation"' two/log.jsonl) || fail 'other evaluations than of one process'
+
+# A run goes on with more ranks, and with one process.
+rm -rf spread
+for ranks in 1 2 4; do
+    expect 0 '' "${mpirun[@]}" -n "$ranks" "${train[@]}" --strategy hybrid:data2.patch2 --keep 0 --steps $((ranks + 2)) -o spread
+done
+expect 0 '' "${train[@]}" --strategy hybrid:data2.patch2 --keep 0 --steps 6 -o long
+same long/step-6 spread/step-6
+
+# Ranks that differ, and what is one process's.
+expect 2 'the ranks do not do the same' "${mpirun[@]}" -n 1 "${train[@]}" -o differ : -n 1 "${train[@]}" --seed 1 -o differ
+[ -z "$(find differ -name 'step-*')" ] || fail 'a checkpoint, though the ranks differed'
+expect 1 'sample images are made by one process alone' "${mpirun[@]}" -n 2 "${train[@]}" --sample-prompt star -o images
+[ "$(grep -c 'sample images' err)" -eq 1 ] || fail "said by both: $(cat err)"
+
+# A full disk, where rank 0 writes: the last checkpoint stays, and the run goes on from it.
+rm -rf spread
+fault=(env SMALTI_FAULT=full:1+ SMALTI_FAULT_IN=spread/.step-4.part LD_PRELOAD="$(dirname "$SMALTI")/.libs/libfault.so")
+expect 1 'No space left on device' "${mpirun[@]}" -n 1 "${fault[@]}" "${train[@]}" --strategy data2 -o spread : \
+    -n 1 "${train[@]}" --strategy data2 -o spread
+[ "$(cd spread && echo step-*)" = step-2 ] || fail "behind a full disk: $(ls -A spread)"
+expect 0 '' "${mpirun[@]}" -n 2 "${train[@]}" --strategy data2 -o spread
+expect 0 '' "${train[@]}" --strategy data2 -o alone2
+same_runs alone2 spread
+
+# A rank that is killed ends all within seconds; a signal to one stops all, behind a checkpoint.
+long=("${train[@]}" --steps 100000 --strategy data2 -o killed)
+# shellcheck disable=SC2016 # the inner shell's variables
+begin() { "${mpirun[@]}" -n 1 "${long[@]}" : -n 1 sh -c 'echo $$ >pid && exec "$@"' sh "${long[@]}" >said 2>&1 & }
+until_there() { until [ -d "$1" ]; do sleep 0.1; done; }
+begin
+until_there killed/step-4
+kill -KILL "$(cat pid)"
+began=$SECONDS
+! wait $! || fail 'all is well, though a rank was killed'
+ended_itself "$began"
+before=$(cd killed && find . -maxdepth 1 -name 'step-*' | wc -l)
+[ "$before" -gt 0 ] || fail 'no checkpoint is left'
+begin
+until_there killed/step-12
+kill -TERM "$(cat pid)"
+began=$SECONDS
+! wait $! || fail 'all is well, though the run was stopped'
+ended_itself "$began"
+last=$(cd killed && find . -maxdepth 1 -name 'step-*' | sed 's/.*-//' | sort -n | tail -n 1)
+rm -rf whole
+expect 0 '' "${train[@]}" --strategy data2 --steps "$last" -o whole
+same "whole/step-$last" "killed/step-$last"
