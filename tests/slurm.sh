@@ -179,3 +179,18 @@ for job in "${jobs[@]}"; do until_true "job $job does not end" is COMPLETED "$jo
 [ -d run/step-2 ] || fail "no checkpoint: $(files .)"
 "$SMALTI" generate "${image[@]}" alone.png
 for made in one.png $(! for_mpi || echo ranks.png); do cmp "$made" alone.png; done
+
+# A training by two ranks, whose time ends: it puts itself back, and goes on to the bytes of one process.
+if for_mpi; then
+    steps=(features --init config.json --steps 120 --batch 2 --save-every 20 --keep 0 --strategy data2 --cpus 1 -q -o)
+    job=$(submit train --ntasks=2 -- "${steps[@]}" spread)
+    begun() { [ -d spread/step-20 ]; }
+    until_true 'two ranks make no checkpoint' begun
+    scancel --batch --signal=USR1 "$job"
+    queued() { grep -qsF 'it goes on in the queue' "smalti-train-$job.log" && is PENDING,RUNNING "$job"; }
+    until_true 'the training does not put itself back' queued
+    soon "$job"
+    until_true "job $job does not end" is COMPLETED "$job"
+    "$SMALTI" train "${steps[@]}" alone
+    same alone/step-120 spread/step-120
+fi
