@@ -29,3 +29,6 @@ int smalti_conv_band(const struct smalti_conv_band *band, struct smalti_error *e
  * row, and its moments, each if not NULL. */
 void smalti_band_edges(int64_t rows, int64_t width, int64_t channels, int64_t groups, const float *x,
 		       float *top, float *bottom, struct smalti_moments *moments);
+
+/* Upsamples one row of pixels, nearest ×2: y [2·width, channels] from x [width, channels]. */
+void smalti_upsample_row(int64_t width, int64_t channels, enum smalti_dtype dtype, const void *x, void *y);

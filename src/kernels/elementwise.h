@@ -14,9 +14,6 @@ void smalti_convert(int64_t count, enum smalti_dtype from, const void *x, enum s
 /* Computes y[i] = x[i] + z[i]; y may be x or z. */
 void smalti_add(int64_t count, const float *x, const float *z, float *y);
 
-/* Upsamples one row of pixels, nearest ×2: y [2·width, channels] from x [width, channels]. */
-void smalti_upsample_row(int64_t width, int64_t channels, enum smalti_dtype dtype, const void *x, void *y);
-
 /* Converts pixels of [-1, 1], f32 [count], to u8: round_half_even(clamp(x·0.5 + 0.5, 0, 1)·255)
  * (docs/reference.md 5.4). */
 void smalti_to_u8(int64_t count, const float *x, uint8_t *y);

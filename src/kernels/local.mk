@@ -62,6 +62,8 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/layout.c \
 	src/kernels/cpu/conv.c \
 	src/kernels/conv_band.h src/kernels/cpu/conv_band.c \
+	src/kernels/cpu/attend.c \
+	src/kernels/cpu/groupnorm.c \
 	src/kernels/cpu/dispatch.c src/kernels/cpu/kernels.h \
 	src/kernels/cpu/matmul.c \
 	src/kernels/cpu/matmul_raw.c \

@@ -16,6 +16,17 @@ void smalti_band_edges(int64_t rows, int64_t width, int64_t channels, int64_t gr
 		smalti_groupnorm_moments(rows * width, channels, groups, x, moments);
 }
 
+void smalti_upsample_row(int64_t width, int64_t channels, enum smalti_dtype dtype, const void *x, void *y)
+{
+	size_t bytes = (size_t)(channels * smalti_dtype_bytes(dtype));
+	const char *from = x;
+	char *to = y;
+	for (int64_t pixel = 0; pixel < width; pixel++, from += bytes, to += 2 * bytes) {
+		memcpy(to, from, bytes);
+		memcpy(to + bytes, from, bytes);
+	}
+}
+
 /* The convolution of a band, a slab of rows at a time. The slab's input lines, with one above and one below,
  * are assembled shortly before the kernel, so that caches still hold them. */
 struct context {
