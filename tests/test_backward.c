@@ -5,8 +5,8 @@
 #include "codelet_case.h"
 #include "kernels/attention.h"
 #include "kernels/backward.h"
-#include "kernels/cpu/kernels.h"
 #include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/norms.h"
 
 #include <math.h>

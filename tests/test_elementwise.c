@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 #include "kernels/conv_band.h"
-#include "kernels/cpu/kernels.h"
 #include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/layout.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
-#include "kernels/cpu/kernels.h"
+#include "kernels/kernels.h"
 #include "kernels/norms.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 # Sources of src/kernels
-# The kernels of cpu/ are compiled once per instruction set (see cpu/kernels.h).
+# The kernels of cpu/ are compiled once per instruction set (see kernels.def).
 cpu_kernels = \
 	src/kernels/cpu/attention.c \
 	src/kernels/cpu/backward.c \
@@ -64,7 +64,7 @@ libcore_la_SOURCES += \
 	src/kernels/conv_band.h src/kernels/cpu/conv_band.c \
 	src/kernels/cpu/attend.c \
 	src/kernels/cpu/groupnorm.c \
-	src/kernels/cpu/dispatch.c src/kernels/cpu/kernels.h \
+	src/kernels/cpu/dispatch.c src/kernels/kernels.def src/kernels/kernels.h \
 	src/kernels/cpu/matmul.c \
 	src/kernels/cpu/matmul_raw.c \
 	src/kernels/cpu/onednn.c src/kernels/cpu/onednn.h \

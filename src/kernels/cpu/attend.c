@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/cpu/kernels.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 int64_t smalti_attention_state(int64_t queries, int64_t heads, int64_t head_dim)

@@ -3,9 +3,9 @@
  * of their weights, keys as rows, then the three gradients from these. Heads are read and written in place.
  */
 #include "kernels/backward.h"
-#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 /* The sizes of a block: its scores and their gradients stay in a level-2 cache. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/conv.h"
-#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/elementwise.h"
 #include "kernels/isa.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 enum { LONGEST = 1 << 24 }; /* sizes of all forms stay within 64 bits */

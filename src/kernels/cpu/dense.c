@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/backward.h"
-#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute)

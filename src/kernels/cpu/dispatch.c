@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public functions of backward.h, norms.h, elementwise.h and measure.h on the CPU. */
 #include "kernels/backward.h"
-#include "kernels/cpu/kernels.h"
 #include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/measure.h"
 #include "kernels/norms.h"
 

@@ -8,10 +8,10 @@
  * a multiple of the largest padding of a layout. */
 #include "kernels/matmul.h"
 
-#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/cpu/kernels.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 /* Keeps offsets in bytes within 64 bits. */
