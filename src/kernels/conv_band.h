@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 #include "base/dtype.h"
-#include "kernels/norms.h"
+#include "kernels/groupnorm.h"
 
 /* y = conv3×3(f(x)) + bias over a band of rows of a map, channels last; f is GroupNorm and SiLU with
  * `moments`, and nearest ×2 with `upsample`. */

@@ -18,6 +18,8 @@ struct smalti_attention_weights {
 	float scale;
 };
 
+enum { SMALTI_MEASURE_STEP = 64 }; /* floats that measure_read() and measure_triad() take at a time */
+
 /* The kernels of one instruction set: kernels.def says what they compute. */
 struct smalti_cpu_kernels {
 #define KERNEL(type, name, parameters) type(*name) parameters;

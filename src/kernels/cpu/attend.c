@@ -60,10 +60,10 @@ int smalti_attention(const struct smalti_attention *attention, const void *q,
 	if ((!state && !(attention->first && attention->last)) || (!y && attention->last))
 		return smalti_fail(error, SMALTI_EINVAL, "attention without %s",
 				   y || !attention->last ? "a state between blocks" : "a result");
-	int64_t floats = smalti_cpu_kernels(smalti_isa())->attention_scratch(attention);
+	int64_t floats = smalti_kernels()->attention_scratch(attention);
 	float *scratch = smalti_scratch(SMALTI_SCRATCH_ATTENTION, floats * (int64_t)sizeof(float), error);
 	if (!scratch)
 		return -1;
-	smalti_cpu_kernels(smalti_isa())->attention(attention, q, blocks, state, y, scratch);
+	smalti_kernels()->attention(attention, q, blocks, state, y, scratch);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/norms.h"
+#include "kernels/groupnorm.h"
 
 #include <math.h>
 
