@@ -5,8 +5,8 @@
 #include "kernels/attention.h"
 #include "kernels/conditioning.h"
 #include "kernels/conv.h"
+#include "kernels/groupnorm.h"
 #include "kernels/matmul.h"
-#include "kernels/norms.h"
 #include "samplers/diffusion_loss.h"
 #include "samplers/noise.h"
 

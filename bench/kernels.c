@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "bench/peak.h"
 #include "bench/statistics.h"
-#include "kernels/norms.h"
+#include "kernels/groupnorm.h"
 #include "rt/op.h"
 #include "rt/pool.h"
 #include "samplers/noise.h"

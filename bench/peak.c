@@ -2,7 +2,7 @@
 #include "bench/peak.h"
 
 #include "base/clock.h"
-#include "kernels/measure.h"
+#include "kernels/kernels.h"
 #include "rt/session.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ double smalti_peak_here(void)
 	double rates[PIECES];
 	float sum = 0;
 	for (int piece = 0; piece < PIECES; piece++) {
-		const double start = smalti_now(), work = (double)smalti_measure_fma(ROUNDS, &sum);
+		const double start = smalti_now(), work = (double)smalti_kernels()->measure_fma(ROUNDS, &sum);
 		const double seconds = smalti_now() - start;
 		rates[piece] = work / (seconds > 1e-9 ? seconds : 1e-9);
 	}

@@ -4,8 +4,8 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "kernels/isa.h"
+#include "kernels/kernels.h"
 #include "kernels/matmul.h"
-#include "kernels/measure.h"
 #include "rt/pool.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void measure_fma(double *best)
 	float sum = 0;
 	for (int piece = 0; piece < PIECES; piece++) {
 		const double start = smalti_now();
-		keep_best(best, (double)smalti_measure_fma(FMA_ROUNDS, &sum), start);
+		keep_best(best, (double)smalti_kernels()->measure_fma(FMA_ROUNDS, &sum), start);
 	}
 	volatile float used = sum; /* else the compiler might drop the work */
 	(void)used;
@@ -44,14 +44,14 @@ static void measure_memory(struct smalti_roofline *roofline, float *x)
 	float sum = 0;
 	for (int piece = 0; piece < PIECES; piece++) {
 		const double start = smalti_now();
-		sum += smalti_measure_read(PIECE_FLOATS, x + (int64_t)piece * PIECE_FLOATS);
+		sum += smalti_kernels()->measure_read(PIECE_FLOATS, x + (int64_t)piece * PIECE_FLOATS);
 		keep_best(&roofline->read, bytes, start);
 	}
 	for (int piece = 0; piece < PIECES; piece++) {
 		float *at = x + (int64_t)piece * PIECE_FLOATS;
 		const int64_t part = PIECE_FLOATS / 3;
 		const double start = smalti_now();
-		smalti_measure_triad(part, at, at + part, at + 2 * part);
+		smalti_kernels()->measure_triad(part, at, at + part, at + 2 * part);
 		keep_best(&roofline->triad, bytes, start);
 	}
 	volatile float used = sum;

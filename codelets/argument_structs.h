@@ -11,5 +11,4 @@
 	struct name##_arguments {                                                                            \
 		__VA_ARGS__                                                                                  \
 	};
-#define CODELET(name, work, list, members, flops, bytes)
 #include "codelets/codelets.def"

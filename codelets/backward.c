@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/backward.h"
 #include "codelets/codelets.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/rows.h"
 #include "kernels/scratch.h"
 
@@ -60,14 +60,14 @@ int smalti_cpu_linear_weight(const struct linear_weight_data *data, const struct
 					   .a_stride = a->stride};
 	const float *gy = (const float *)data->gy + a->first;
 	if (data->gbias)
-		smalti_column_sums(a->rows, a->out, a->stride, gy, a->add, data->gbias);
+		smalti_kernels()->column_sums(a->rows, a->out, a->stride, gy, a->add, data->gbias);
 	return smalti_dense(&dense, gy, data->x, data->gweight, error);
 }
 
 int smalti_cpu_gelu(const struct gelu_data *data, const struct gelu_arguments *a, struct smalti_error *error)
 {
 	(void)error;
-	smalti_gelu(a->count, data->x, a->dtype, data->y);
+	smalti_kernels()->gelu(a->count, data->x, a->dtype, data->y);
 	return 0;
 }
 
@@ -75,7 +75,7 @@ int smalti_cpu_gelu_backward(const struct gelu_backward_data *data, const struct
 			     struct smalti_error *error)
 {
 	(void)error;
-	smalti_gelu_backward(a->count, data->x, data->g);
+	smalti_kernels()->gelu_backward(a->count, data->x, data->g);
 	return 0;
 }
 
@@ -83,7 +83,7 @@ int smalti_cpu_silu_backward(const struct silu_backward_data *data, const struct
 			     struct smalti_error *error)
 {
 	(void)error;
-	smalti_silu_backward(a->count, data->x, data->g);
+	smalti_kernels()->silu_backward(a->count, data->x, data->g);
 	return 0;
 }
 
@@ -92,7 +92,7 @@ int smalti_cpu_gated_sum(const struct gated_sum_data *data, const struct gated_s
 {
 	(void)error;
 	const float *gate = data->modulation ? (const float *)data->modulation + a->gate_row * a->dim : NULL;
-	smalti_gated_sum(a->rows, a->dim, data->x, gate, data->z, data->y);
+	smalti_kernels()->gated_sum(a->rows, a->dim, data->x, gate, data->z, data->y);
 	return 0;
 }
 
@@ -101,8 +101,8 @@ int smalti_cpu_gate_backward(const struct gate_backward_data *data, const struct
 {
 	(void)error;
 	const int64_t at = a->gate_row * a->dim;
-	smalti_gate_backward(a->rows, a->dim, data->gy, (const float *)data->modulation + at, data->z,
-			     data->gz, (float *)data->gmodulation + at);
+	smalti_kernels()->gate_backward(a->rows, a->dim, data->gy, (const float *)data->modulation + at,
+					data->z, data->gz, (float *)data->gmodulation + at);
 	return 0;
 }
 
@@ -113,7 +113,7 @@ int smalti_cpu_ln_modulate_backward(const struct ln_modulate_backward_data *data
 	(void)error;
 	const struct smalti_layernorm_backward layernorm = {a->rows, a->dim, a->epsilon, a->add};
 	float *gmodulation = data->gmodulation;
-	smalti_layernorm_modulate_backward(
+	smalti_kernels()->layernorm_modulate_backward(
 	    &layernorm, data->x, (const float *)data->modulation + a->scale_row * a->dim, data->gy, data->gx,
 	    gmodulation + a->shift_row * a->dim, gmodulation + a->scale_row * a->dim);
 	return 0;
@@ -123,7 +123,7 @@ int smalti_cpu_column_sums(const struct column_sums_data *data, const struct col
 			   struct smalti_error *error)
 {
 	(void)error;
-	smalti_column_sums(a->rows, a->dim, a->dim, data->x, a->add, data->y);
+	smalti_kernels()->column_sums(a->rows, a->dim, a->dim, data->x, a->add, data->y);
 	return 0;
 }
 

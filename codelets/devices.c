@@ -2,7 +2,11 @@
 #include "codelets/devices.h"
 #include "kernels/device/parts.h"
 
-#define KERNEL(name, group_count, group_threads)                                                             \
+/* For the rows of codelets.def. */
+#define GROUPS_OF(count, threads) (((count) + (threads)-1) / (threads))
+#define WORDS(bytes)              (((bytes) + 3) / 4)
+
+#define DEVICE_KERNEL(name, group_count, group_threads)                                                      \
 	static int name##_device(struct smalti_device *device,                                               \
 				 const struct smalti_device_memory *const *memories, const void *arguments,  \
 				 struct smalti_error *error)                                                 \
@@ -12,7 +16,7 @@
 		const int count = (int)(sizeof(struct name##_memories) / sizeof(*memories));                 \
 		return smalti_device_launch(device, &launch, memories, count, a, sizeof(*a), error);         \
 	}
-#define FUNCTION(name)                                                                                       \
+#define DEVICE_FUNCTION(name)                                                                                \
 	static int name##_device(struct smalti_device *device,                                               \
 				 const struct smalti_device_memory *const *memories, const void *arguments,  \
 				 struct smalti_error *error)                                                 \
@@ -20,10 +24,10 @@
 		return smalti_device_##name(device, (const struct name##_memories *)memories, arguments,     \
 					    error);                                                          \
 	}
-#include "codelets/devices.def"
+#include "codelets/codelets.def"
 
 const smalti_device_run smalti_device_runs[SMALTI_OPS] = {
-#define KERNEL(name, groups, threads) [SMALTI_OP_##name] = name##_device,
-#define FUNCTION(name)                [SMALTI_OP_##name] = name##_device,
-#include "codelets/devices.def"
+#define DEVICE_KERNEL(name, groups, threads) [SMALTI_OP_##name] = name##_device,
+#define DEVICE_FUNCTION(name)                [SMALTI_OP_##name] = name##_device,
+#include "codelets/codelets.def"
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
 #include "kernels/conditioning.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/rows.h"
 #include "kernels/scratch.h"
 
@@ -18,7 +18,7 @@ int smalti_cpu_sinusoid(const struct sinusoid_data *data, const struct sinusoid_
 int smalti_cpu_silu(const struct silu_data *data, const struct silu_arguments *a, struct smalti_error *error)
 {
 	(void)error;
-	smalti_silu(a->count, data->x, SMALTI_F32, data->y);
+	smalti_kernels()->silu(a->count, data->x, SMALTI_F32, data->y);
 	return 0;
 }
 

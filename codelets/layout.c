@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/layout.h"
 #include "codelets/codelets.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 
 int smalti_cpu_copy(const struct copy_data *data, const struct copy_arguments *a, struct smalti_error *error)
 {
@@ -14,7 +14,7 @@ int smalti_cpu_convert(const struct convert_data *data, const struct convert_arg
 		       struct smalti_error *error)
 {
 	(void)error;
-	smalti_convert(a->count, a->from, data->x, a->to, data->y);
+	smalti_kernels()->convert(a->count, a->from, data->x, a->to, data->y);
 	return 0;
 }
 

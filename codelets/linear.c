@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
 #include "kernels/backward.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 static double result_bytes(const struct matmul_arguments *a)
@@ -31,7 +31,7 @@ static const void *operand(const struct matmul_arguments *a, const void *x, stru
 	int64_t count = a->rows * a->in;
 	void *converted = smalti_scratch(SMALTI_SCRATCH_ROWS, count * smalti_dtype_bytes(a->compute), error);
 	if (converted)
-		smalti_convert(count, a->x_dtype, x, a->compute, converted);
+		smalti_kernels()->convert(count, a->x_dtype, x, a->compute, converted);
 	return converted;
 }
 

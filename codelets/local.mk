@@ -3,7 +3,7 @@ libcore_la_SOURCES += \
 	codelets/attention.c \
 	codelets/backward.c \
 	codelets/codelets.def codelets/codelets.h codelets/table.c \
-	codelets/devices.c codelets/devices.def codelets/devices.h \
+	codelets/devices.c codelets/devices.h \
 	codelets/dit.c \
 	codelets/layout.c \
 	codelets/linear.c \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
-#include "kernels/norms.h"
+#include "kernels/groupnorm.h"
+#include "kernels/kernels.h"
 #include "kernels/rows.h"
 #include "kernels/scratch.h"
 
@@ -19,8 +20,9 @@ int smalti_cpu_ln_modulate(const struct ln_modulate_data *data, const struct ln_
 {
 	(void)error;
 	const float *rows = data->modulation;
-	smalti_layernorm_modulate(a->rows, a->dim, data->x, a->epsilon, rows + a->shift_row * a->dim,
-				  rows + a->scale_row * a->dim, a->dtype, data->y);
+	smalti_kernels()->layernorm_modulate(a->rows, a->dim, data->x, a->epsilon,
+					     rows + a->shift_row * a->dim, rows + a->scale_row * a->dim,
+					     a->dtype, data->y);
 	return 0;
 }
 
@@ -45,7 +47,7 @@ int smalti_cpu_groupnorm(const struct groupnorm_data *data, const struct groupno
 		return -1;
 	smalti_groupnorm_coefficients(a->channels, a->groups, data->moments, a->epsilon, data->gamma,
 				      data->beta, coefficients, coefficients + a->channels);
-	smalti_groupnorm_apply(a->pixels, a->channels, data->x, coefficients, coefficients + a->channels,
-			       false, a->dtype, data->y);
+	smalti_kernels()->groupnorm_apply(a->pixels, a->channels, data->x, coefficients,
+					  coefficients + a->channels, false, a->dtype, data->y);
 	return 0;
 }

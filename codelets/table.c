@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/devices.h"
 #include "kernels/conditioning.h"
-#include "kernels/norms.h"
+#include "kernels/groupnorm.h"
 #include "rt/task.h"
 
 #include <xxhash.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
 #include "kernels/conditioning.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 
 int smalti_cpu_embed_tokens(const struct embed_tokens_data *data, const struct embed_tokens_arguments *a,
 			    struct smalti_error *error)
@@ -16,8 +16,8 @@ int smalti_cpu_embed_tokens(const struct embed_tokens_data *data, const struct e
 			    "token id %d does not exist: the text encoder knows %lld; do tokenizer and "
 			    "text_encoder belong together?",
 			    (int)ids[token], (long long)a->vocabulary);
-		smalti_convert(a->columns, a->dtype, first + ids[token] * row_bytes, SMALTI_F32,
-			       (float *)data->y + token * a->columns);
+		smalti_kernels()->convert(a->columns, a->dtype, first + ids[token] * row_bytes, SMALTI_F32,
+					  (float *)data->y + token * a->columns);
 	}
 	return 0;
 }

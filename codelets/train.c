@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/optimizers.h"
 #include "kernels/scratch.h"
 #include "samplers/diffusion_loss.h"
@@ -115,7 +115,7 @@ int smalti_cpu_average(const struct average_data *data, const struct average_arg
 int smalti_cpu_add(const struct add_data *data, const struct add_arguments *a, struct smalti_error *error)
 {
 	(void)error;
-	smalti_add(a->count, data->y, data->x, data->y);
+	smalti_kernels()->add(a->count, data->y, data->x, data->y);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/latent_transform.h"
-#include "kernels/norms.h"
+#include "kernels/groupnorm.h"
 
 static struct smalti_tile *upload(struct smalti_task_group *task_group,
 				  const struct smalti_vae_config *config, bool shift)

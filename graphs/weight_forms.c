@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "kernels/bias_form.h"
 #include "kernels/conv.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/matmul.h"
 
 enum { TAPS = 9 };
@@ -25,7 +25,7 @@ static void convert_parts(const struct smalti_weight_source *source, enum smalti
 {
 	for (int i = 0; i < source->parts; i++) {
 		const struct smalti_tensor_view *part = &source->part[i];
-		smalti_convert(elements(part), part->dtype, part->data, to, memory);
+		smalti_kernels()->convert(elements(part), part->dtype, part->data, to, memory);
 		memory += elements(part) * smalti_dtype_bytes(to);
 	}
 }

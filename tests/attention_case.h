@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/attention.h"
-#include "kernels/cpu/kernels.h"
+#include "kernels/kernels.h"
 
 /* Attentions of awkward shapes, their answers in double, and calls of every instruction set's kernel. */
 

@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 #include "base/dtype.h"
-#include "kernels/norms.h"
+#include "kernels/groupnorm.h"
 
 #include <stdint.h>
 

@@ -5,9 +5,8 @@
 #include "codelet_case.h"
 #include "kernels/attention.h"
 #include "kernels/backward.h"
-#include "kernels/cpu/kernels.h"
-#include "kernels/elementwise.h"
-#include "kernels/norms.h"
+#include "kernels/groupnorm.h"
+#include "kernels/kernels.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -241,9 +240,9 @@ static void layernorm_adds_rows(void)
 	struct kernel_error error = {0};
 	for (int i = 0; i < DIM; i++)
 		scale[i] = 0;
-	smalti_layernorm_modulate(ROWS, DIM, x, 1e-6f, shift, scale, SMALTI_F32, normal);
+	smalti_kernels()->layernorm_modulate(ROWS, DIM, x, 1e-6f, shift, scale, SMALTI_F32, normal);
 	const struct smalti_layernorm_backward l = {ROWS, DIM, 1e-6f, false};
-	smalti_layernorm_modulate_backward(&l, x, scale, gy, gx, sums, sums + DIM);
+	smalti_kernels()->layernorm_modulate_backward(&l, x, scale, gy, gx, sums, sums + DIM);
 	for (int d = 0; d < DIM; d++) {
 		double first = 0, second = 0;
 		for (int r = 0; r < ROWS; r++) {

@@ -7,7 +7,7 @@
 #include "kernels/attention.h"
 #include "kernels/bias_form.h"
 #include "kernels/conditioning.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/matmul.h"
 #include "rt/op.h"
 
@@ -282,8 +282,8 @@ static void linear_dense_of(const int shape[3], int parts, enum smalti_dtype fro
 	char *weight = smalti_calloc(in * out, sizeof(float), NULL);
 	const int64_t row = in * smalti_dtype_bytes(from);
 	memcpy(before, y, (size_t)(rows * out) * sizeof(*before));
-	smalti_convert(in * out, SMALTI_F32, w, from, weight);
-	smalti_convert(in * out, from, weight, SMALTI_F32, w);
+	smalti_kernels()->convert(in * out, SMALTI_F32, w, from, weight);
+	smalti_kernels()->convert(in * out, from, weight, SMALTI_F32, w);
 	RUN(matmul_raw,
 	    (.x = x, .part0 = weight, .part1 = parts > 1 ? weight + one * row : NULL,
 	     .part2 = parts > 2 ? weight + (one + two) * row : NULL, .bias = bias, .y = y),
@@ -295,7 +295,7 @@ static void linear_dense_of(const int shape[3], int parts, enum smalti_dtype fro
 		       .epilogue = add ? SMALTI_EPILOGUE_ADD : SMALTI_EPILOGUE_NONE},
 	    .dtype = {from, from, from}, .part_out = {one, two, out - one - two}, .dense = true);
 	float *found = smalti_calloc(rows * out, sizeof(*found), NULL);
-	smalti_convert(rows * out, result, y, SMALTI_F32, found);
+	smalti_kernels()->convert(rows * out, result, y, SMALTI_F32, found);
 	for (int i = 0; i < rows * out; i++) {
 		double z = (double)bias[i % out] + (add ? (double)before[i] : 0), size = 1 + fabs(z);
 		for (int j = 0; j < in; j++) {

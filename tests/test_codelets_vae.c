@@ -3,7 +3,7 @@
  * The VAE's codelets, band by band, against the plain formulas on the whole map in double. */
 #include "codelet_case.h"
 #include "kernels/conv.h"
-#include "kernels/norms.h"
+#include "kernels/groupnorm.h"
 
 #include <math.h>
 #include <stdio.h>

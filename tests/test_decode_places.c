@@ -7,8 +7,8 @@
 #include "graphs/vae/plan.h"
 #include "harness.h"
 #include "judge.h"
+#include "kernels/groupnorm.h"
 #include "kernels/many.h"
-#include "kernels/norms.h"
 #include "moved.h"
 #include "stage.h"
 

@@ -2,7 +2,7 @@
 #include "harness.h"
 #include "kernel_case.h"
 #include "kernels/backward.h"
-#include "kernels/cpu/kernels.h"
+#include "kernels/kernels.h"
 
 #include <math.h>
 

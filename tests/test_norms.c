@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
-#include "kernels/cpu/kernels.h"
-#include "kernels/norms.h"
+#include "kernels/groupnorm.h"
+#include "kernels/kernels.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -159,10 +159,10 @@ static void merging_equals_the_whole(void)
 	const int64_t pixels = 211, channels = 48, groups = 16;
 	struct smalti_moments whole[16], merged[16] = {0}, part[16], none[16] = {0};
 	fill(x, pixels * channels, 1e4, 1, 7);
-	smalti_groupnorm_moments(pixels, channels, groups, x, whole);
+	smalti_kernels()->groupnorm_moments(pixels, channels, groups, x, whole);
 	for (int64_t from = 0, band = 1; from < pixels; from += band, band = band * 2 + 1) {
 		band = band < pixels - from ? band : pixels - from;
-		smalti_groupnorm_moments(band, channels, groups, x + from * channels, part);
+		smalti_kernels()->groupnorm_moments(band, channels, groups, x + from * channels, part);
 		smalti_moments_merge(groups, part, merged);
 		smalti_moments_merge(groups, none, merged);
 	}
@@ -171,7 +171,7 @@ static void merging_equals_the_whole(void)
 		CU_ASSERT_DOUBLE_EQUAL(merged[g].mean, whole[g].mean, 1e-9);
 		CU_ASSERT_DOUBLE_EQUAL(merged[g].m2, whole[g].m2, 1e-10 * whole[g].m2);
 	}
-	smalti_groupnorm_moments(0, channels, groups, x, part);
+	smalti_kernels()->groupnorm_moments(0, channels, groups, x, part);
 	CHECK(!memcmp(part, none, sizeof(part)), "no pixels: no counts");
 }
 
@@ -188,7 +188,7 @@ static void groupnorm_agrees_with_double(void)
 		fill(x, count, maps[c].mean, maps[c].spread, 8);
 		fill(first, channels, 1, 0.5, 9);
 		fill(second, channels, 0, 1, 10);
-		smalti_groupnorm_moments(pixels, channels, groups, x, moments);
+		smalti_kernels()->groupnorm_moments(pixels, channels, groups, x, moments);
 		smalti_groupnorm_coefficients(channels, groups, moments, 1e-6, first, second, a, b);
 		for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
 			for (int silu = 0; silu < 2; silu++) {

@@ -2,7 +2,7 @@
 #include "base/json.h"
 #include "cli/topology.h"
 #include "harness.h"
-#include "kernels/cpu/kernels.h"
+#include "kernels/kernels.h"
 #include "smalti/topology.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * cleanly. */
 #include "golden.h"
 #include "harness.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/layout.h"
 #include "stage.h"
 #include "vae_image.h"
@@ -109,8 +109,8 @@ static void forms_of_a_image(void)
 	const float *x = (float *)(void *)whole.samples;
 	static uint8_t u8[VAE_SAMPLES];
 	static uint16_t u16[VAE_SAMPLES];
-	smalti_to_u8(VAE_SAMPLES, x, u8);
-	smalti_to_u16(VAE_SAMPLES, x, u16);
+	smalti_kernels()->to_u8(VAE_SAMPLES, x, u8);
+	smalti_kernels()->to_u16(VAE_SAMPLES, x, u16);
 	CHECK(memcmp(u8, bytes.samples, sizeof(u8)) == 0, "8 bits");
 	CHECK(memcmp(u16, halves.samples, sizeof(u16)) == 0, "16 bits");
 	golden_near((float *)(void *)unscaled.samples, x, VAE_SAMPLES, 1e-5, "raw latents");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/vae/feature_map.h"
 #include "graphs/linear.h"
-#include "kernels/norms.h"
+#include "kernels/groupnorm.h"
 
 static struct smalti_tile **new_tiles(struct smalti_task_group *task_group, int64_t count)
 {

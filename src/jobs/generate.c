@@ -12,7 +12,7 @@
 #include "jobs/precision.h"
 #include "jobs/queue.h"
 #include "jobs/vae.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 void smalti_request_defaults(struct smalti_request *request)
@@ -172,7 +172,7 @@ static int hand_over(const struct smalti_image_job *work, int64_t first, int64_t
 	if (!rgb)
 		return -1;
 	for (int64_t row = 0; row < rows; row++)
-		smalti_to_u8(line, pixels + row * stride, rgb + row * line);
+		smalti_kernels()->to_u8(line, pixels + row * stride, rgb + row * line);
 	return work->receiver.rows(work->receiver.user, first, rows, rgb, error);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/precision.h"
 #include "jobs/vae.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 #include "samplers/noise.h"
 
@@ -49,9 +49,9 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 	if (!rgb)
 		return -1;
 	if (d->samples == SMALTI_SAMPLES_U8)
-		smalti_to_u8(count, pixels, rgb);
+		smalti_kernels()->to_u8(count, pixels, rgb);
 	else
-		smalti_to_u16(count, pixels, rgb);
+		smalti_kernels()->to_u16(count, pixels, rgb);
 	return d->rows(d->request.user, first, rows, rgb, error);
 }
 

@@ -4,32 +4,15 @@
 #include "base/base.h"
 #include "base/dtype.h"
 
-/* Kernels that training needs beside the forward ones: gradients, f32 unless said otherwise, row-major and
- * contiguous. `gx` is the gradient of the loss with respect to x. Sums over rows are added to the output, one
- * row after the other. */
+/* What gradients need beside the kernels that are compiled per instruction set (kernels.def): f32 unless said
+ * otherwise, row-major and contiguous. */
 
-/* Replace gy by gx = gy·f′(x); f is GELU (tanh), or SiLU. */
-void smalti_gelu_backward(int64_t count, const float *x, float *gy);
-void smalti_silu_backward(int64_t count, const float *x, float *gy);
-
-/* Computes y = x + gate ⊙ z; `gate` [dim], NULL: 1. */
-void smalti_gated_sum(int64_t rows, int64_t dim, const float *x, const float *gate, const float *z, float *y);
-/* Differentiates y = x + gate ⊙ z: gz = gate ⊙ gy, ggate += Σ_rows gy ⊙ z. */
-void smalti_gate_backward(int64_t rows, int64_t dim, const float *gy, const float *gate, const float *z,
-			  float *gz, float *ggate);
-
-/* Gradients of smalti_layernorm_modulate(): gx is written, or added to; gshift and gscale are added to. */
+/* LayerNorm whose gradients layernorm_modulate_backward computes; `add`: gx is added to. */
 struct smalti_layernorm_backward {
 	int64_t rows, dim;
 	float epsilon;
 	bool add;
 };
-void smalti_layernorm_modulate_backward(const struct smalti_layernorm_backward *layernorm, const float *x,
-					const float *scale, const float *gy, float *gx, float *gshift,
-					float *gscale);
-
-/* Computes y[dim] = Σ_rows x, or adds it to y. Rows are `stride` elements apart. */
-void smalti_column_sums(int64_t rows, int64_t dim, int64_t stride, const float *x, bool add, float *y);
 
 /* Computes y = x, rounded to `compute`. */
 void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum smalti_dtype compute,

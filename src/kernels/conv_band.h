@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 #include "base/dtype.h"
-#include "kernels/norms.h"
+#include "kernels/groupnorm.h"
 
 /* y = conv3×3(f(x)) + bias over a band of rows of a map, channels last; f is GroupNorm and SiLU with
  * `moments`, and nearest ×2 with `upsample`. */
@@ -29,3 +29,6 @@ int smalti_conv_band(const struct smalti_conv_band *band, struct smalti_error *e
  * row, and its moments, each if not NULL. */
 void smalti_band_edges(int64_t rows, int64_t width, int64_t channels, int64_t groups, const float *x,
 		       float *top, float *bottom, struct smalti_moments *moments);
+
+/* Upsamples one row of pixels, nearest ×2: y [2·width, channels] from x [width, channels]. */
+void smalti_upsample_row(int64_t width, int64_t channels, enum smalti_dtype dtype, const void *x, void *y);

@@ -1,5 +1,5 @@
 # Sources of src/kernels
-# The kernels of cpu/ are compiled once per instruction set (see cpu/kernels.h).
+# The kernels of cpu/ are compiled once per instruction set (see kernels.def).
 cpu_kernels = \
 	src/kernels/cpu/attention.c \
 	src/kernels/cpu/backward.c \
@@ -48,8 +48,8 @@ libcore_la_LIBADD += libcpu_avx2.la libcpu_avx512.la libcpu_avx512_bf16.la libcp
 endif
 
 libcore_la_SOURCES += \
-	src/kernels/attention.h src/kernels/backward.h src/kernels/bias_form.h src/kernels/conv.h src/kernels/elementwise.h src/kernels/isa.h \
-	src/kernels/matmul.h src/kernels/measure.h src/kernels/norms.h src/kernels/scratch.h \
+	src/kernels/attention.h src/kernels/backward.h src/kernels/bias_form.h src/kernels/conv.h src/kernels/isa.h \
+	src/kernels/matmul.h src/kernels/groupnorm.h src/kernels/scratch.h \
 	src/kernels/isa.c \
 	src/kernels/scratch.c \
 	src/kernels/conditioning.h src/kernels/layout.h src/kernels/resize.h \
@@ -62,7 +62,9 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/layout.c \
 	src/kernels/cpu/conv.c \
 	src/kernels/conv_band.h src/kernels/cpu/conv_band.c \
-	src/kernels/cpu/dispatch.c src/kernels/cpu/kernels.h \
+	src/kernels/cpu/attend.c \
+	src/kernels/cpu/dispatch.c src/kernels/kernels.def src/kernels/kernels.h \
+	src/kernels/cpu/groupnorm.c \
 	src/kernels/cpu/matmul.c \
 	src/kernels/cpu/matmul_raw.c \
 	src/kernels/cpu/onednn.c src/kernels/cpu/onednn.h \

@@ -40,6 +40,9 @@ int smalti_matmul_pack(int64_t in, int64_t out, enum smalti_dtype compute,
 		       const struct smalti_weight_part *parts, int part_count, struct smalti_packed packed,
 		       struct smalti_error *error);
 
+/* Checks that y can have the wanted dtype. */
+int smalti_matmul_check_result(const struct smalti_matmul *matmul, struct smalti_error *error);
+
 /* Multiplies. `bias` f32 [out] or NULL; `operand` as the epilogue says, else NULL. Any thread; it uses only
  * that one. */
 int smalti_matmul(const struct smalti_matmul *matmul, const void *x, const void *packed, const float *bias,

@@ -15,7 +15,7 @@ struct smalti_row_parts {
 	int64_t first;
 };
 
-/* Computes smalti_rmsnorm() of such rows, which have `dim` columns together. */
+/* Computes the kernel rmsnorm of such rows, which have `dim` columns together. */
 int smalti_rmsnorm_parts(const struct smalti_row_parts *parts, int64_t rows, int64_t dim, float epsilon,
 			 const float *weight, enum smalti_dtype dtype, void *y, struct smalti_error *error);
 

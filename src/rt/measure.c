@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the rates of the workers, alone and together: memory bandwidth and f32 arithmetic. */
-#include "kernels/measure.h"
+#include "kernels/kernels.h"
 
 #include "base/clock.h"
 #include "rt/topology.h"
@@ -20,7 +20,7 @@ enum {
 /* These run a piece of `count` floats and return its bytes or operations; *result depends on them. */
 static int64_t run_read(int64_t count, float *x, float *result)
 {
-	*result += smalti_measure_read(count, x);
+	*result += smalti_kernels()->measure_read(count, x);
 	return count * (int64_t)sizeof(float);
 }
 
@@ -34,7 +34,7 @@ static int64_t run_copy(int64_t count, float *x, float *result)
 static int64_t run_triad(int64_t count, float *x, float *result)
 {
 	int64_t part = count / 3;
-	smalti_measure_triad(part, x, x + part, x + 2 * part);
+	smalti_kernels()->measure_triad(part, x, x + part, x + 2 * part);
 	*result += x[count - 1];
 	return count * (int64_t)sizeof(float);
 }
@@ -42,7 +42,7 @@ static int64_t run_triad(int64_t count, float *x, float *result)
 static int64_t run_fma(int64_t count, float *x, float *result)
 {
 	(void)count, (void)x;
-	return smalti_measure_fma(FMA_ROUNDS, result);
+	return smalti_kernels()->measure_fma(FMA_ROUNDS, result);
 }
 
 enum { READ, COPY, TRIAD, FMA, KINDS };

@@ -3,9 +3,8 @@
  * of their weights, keys as rows, then the three gradients from these. Heads are read and written in place.
  */
 #include "kernels/backward.h"
-#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/workspace.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 /* The sizes of a block: its scores and their gradients stay in a level-2 cache. */
@@ -137,9 +136,8 @@ static int do_block(const struct smalti_attention_backward *a, const struct bloc
 	if (multiply_rows(a, b, x->k, a->dtype, x->q, work->scores, error) < 0 ||
 	    multiply_rows(a, b, x->v, SMALTI_F32, x->gy, work->gradients, error) < 0)
 		return -1;
-	smalti_cpu_kernels(smalti_isa())
-	    ->attention_weights(&weights, x->lse + b->query, work->delta + b->query, work->scores,
-				work->gradients);
+	smalti_kernels()->attention_weights(&weights, x->lse + b->query, work->delta + b->query, work->scores,
+					    work->gradients);
 	if (add_to_keys(a, b, work->scores, SMALTI_F32, x->gy, head->gradients.v, error) < 0 ||
 	    add_to_keys(a, b, work->gradients, a->dtype, x->q, head->gradients.k, error) < 0)
 		return -1;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/conv.h"
-#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
-#include "kernels/elementwise.h"
 #include "kernels/isa.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 enum { LONGEST = 1 << 24 }; /* sizes of all forms stay within 64 bits */
@@ -152,14 +151,9 @@ static bool by_winograd(const struct smalti_conv *conv)
 	return conv->in >= 16 && conv->stride == 1 && !direct_is_faster;
 }
 
-static const struct smalti_cpu_kernels *kernels(void)
-{
-	return smalti_cpu_kernels(smalti_isa());
-}
-
 static int64_t winograd_bytes(const struct smalti_conv *conv)
 {
-	return kernels()->winograd_packed(conv->in, conv->out) * (int64_t)sizeof(float);
+	return smalti_kernels()->winograd_packed(conv->in, conv->out) * (int64_t)sizeof(float);
 }
 
 static int pack_for_winograd(const struct smalti_conv *conv, const void *weight, enum smalti_dtype dtype,
@@ -167,7 +161,7 @@ static int pack_for_winograd(const struct smalti_conv *conv, const void *weight,
 {
 	if (smalti_packed_check(packed, winograd_bytes(conv), error))
 		return -1;
-	kernels()->winograd_pack(conv, weight, dtype, packed.data);
+	smalti_kernels()->winograd_pack(conv, weight, dtype, packed.data);
 	return 0;
 }
 
@@ -213,18 +207,18 @@ static const float *widened(const struct smalti_conv *conv, const void *x, struc
 	}
 	float *wide = smalti_scratch(SMALTI_SCRATCH_CONVERT, bytes, error);
 	if (wide)
-		smalti_convert(count, conv->compute, x, SMALTI_F32, wide);
+		smalti_kernels()->convert(count, conv->compute, x, SMALTI_F32, wide);
 	return wide;
 }
 
 int64_t smalti_conv_scratch(const struct smalti_conv *conv)
 {
-	return by_winograd(conv) ? kernels()->winograd_scratch(conv) * (int64_t)sizeof(float) : 0;
+	return by_winograd(conv) ? smalti_kernels()->winograd_scratch(conv) * (int64_t)sizeof(float) : 0;
 }
 
 int64_t smalti_conv_slab(const struct smalti_conv *conv)
 {
-	const int64_t slab = kernels()->winograd_slab(conv);
+	const int64_t slab = smalti_kernels()->winograd_slab(conv);
 	return by_winograd(conv) && slab < conv->rows ? slab : conv->rows;
 }
 
@@ -234,7 +228,7 @@ static int convolve_by_winograd(const struct smalti_conv *conv, const void *x, c
 	float *scratch = smalti_scratch(SMALTI_SCRATCH_WINOGRAD, smalti_conv_scratch(conv), error);
 	if (!scratch)
 		return -1;
-	kernels()->winograd(conv, x, packed, bias, y, scratch);
+	smalti_kernels()->winograd(conv, x, packed, bias, y, scratch);
 	return 0;
 }
 

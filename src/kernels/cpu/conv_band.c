@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/conv_band.h"
 #include "kernels/conv.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 void smalti_band_edges(int64_t rows, int64_t width, int64_t channels, int64_t groups, const float *x,
@@ -13,7 +13,18 @@ void smalti_band_edges(int64_t rows, int64_t width, int64_t channels, int64_t gr
 	if (bottom)
 		memcpy(bottom, x + (rows - 1) * width * channels, row_bytes);
 	if (moments)
-		smalti_groupnorm_moments(rows * width, channels, groups, x, moments);
+		smalti_kernels()->groupnorm_moments(rows * width, channels, groups, x, moments);
+}
+
+void smalti_upsample_row(int64_t width, int64_t channels, enum smalti_dtype dtype, const void *x, void *y)
+{
+	size_t bytes = (size_t)(channels * smalti_dtype_bytes(dtype));
+	const char *from = x;
+	char *to = y;
+	for (int64_t pixel = 0; pixel < width; pixel++, from += bytes, to += 2 * bytes) {
+		memcpy(to, from, bytes);
+		memcpy(to + bytes, from, bytes);
+	}
 }
 
 /* The convolution of a band, a slab of rows at a time. The slab's input lines, with one above and one below,
@@ -34,10 +45,10 @@ static void put_row(const struct context *p, const float *row, char *line)
 	const struct smalti_conv_band *band = p->band;
 	char *direct = p->scale == 2 ? p->normalised : line;
 	if (p->coefficients)
-		smalti_groupnorm_apply(band->width, band->in, row, p->coefficients,
-				       p->coefficients + band->in, true, band->compute, direct);
+		smalti_kernels()->groupnorm_apply(band->width, band->in, row, p->coefficients,
+						  p->coefficients + band->in, true, band->compute, direct);
 	else
-		smalti_convert(band->width * band->in, SMALTI_F32, row, band->compute, direct);
+		smalti_kernels()->convert(band->width * band->in, SMALTI_F32, row, band->compute, direct);
 	if (p->scale == 2)
 		smalti_upsample_row(band->width, band->in, band->compute, direct, line);
 }
@@ -107,7 +118,7 @@ static int convolve_slab(const struct context *p, int64_t first, int64_t rows, s
 	if (smalti_conv(&conv, p->lines, p->band->weight, p->band->bias, y, error) < 0)
 		return -1;
 	if (p->moments) {
-		smalti_groupnorm_moments(rows * width, conv.out, p->band->y_groups, y, p->moments);
+		smalti_kernels()->groupnorm_moments(rows * width, conv.out, p->band->y_groups, y, p->moments);
 		smalti_moments_merge(p->band->y_groups, p->moments, p->band->y_moments);
 	}
 	return 0;

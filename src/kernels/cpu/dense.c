@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/backward.h"
-#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute)
@@ -17,13 +16,13 @@ void smalti_operand(int64_t count, enum smalti_dtype dtype, const void *x, enum 
 	const int64_t size = smalti_dtype_bytes(dtype);
 	uint16_t narrow[PIECE];
 	if (dtype == compute || compute == SMALTI_F32) {
-		smalti_convert(count, dtype, x, SMALTI_F32, y);
+		smalti_kernels()->convert(count, dtype, x, SMALTI_F32, y);
 		return;
 	}
 	for (int64_t at = 0; at < count; at += PIECE) {
 		const int64_t piece = smalti_min(PIECE, count - at);
-		smalti_convert(piece, dtype, (const char *)x + at * size, compute, narrow);
-		smalti_convert(piece, compute, narrow, SMALTI_F32, y + at);
+		smalti_kernels()->convert(piece, dtype, (const char *)x + at * size, compute, narrow);
+		smalti_kernels()->convert(piece, compute, narrow, SMALTI_F32, y + at);
 	}
 }
 
@@ -132,7 +131,7 @@ static void begin_with_bias(const struct product *p)
 	float *y = p->y;
 	for (int64_t row = 0; row < p->dense->rows; row++, y += p->y_stride)
 		if (p->dense->add)
-			smalti_add(columns, y, p->dense->bias, y);
+			smalti_kernels()->add(columns, y, p->dense->bias, y);
 		else
 			memcpy(y, p->dense->bias, (size_t)columns * sizeof(*y));
 }
@@ -175,8 +174,8 @@ static int multiply_by_library(const struct smalti_dense *d, const void *a, cons
 	if ((is_large(d) ? multiply_copies(&p, error) : multiply_in_place(&p, error)) < 0)
 		return -1;
 	for (int64_t row = 0; converted && row < d->rows; row++)
-		smalti_convert(d->columns, SMALTI_F32, p.y + row * d->columns, d->result,
-			       (char *)y + row * y_stride * smalti_dtype_bytes(d->result));
+		smalti_kernels()->convert(d->columns, SMALTI_F32, p.y + row * d->columns, d->result,
+					  (char *)y + row * y_stride * smalti_dtype_bytes(d->result));
 	return 0;
 }
 
@@ -187,7 +186,7 @@ int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b,
 {
 	if (smalti_product_dtype(dense->compute) != SMALTI_BF16)
 		return multiply_by_library(dense, a, b, y, error);
-	const struct smalti_cpu_kernels *kernels = smalti_cpu_kernels(smalti_isa());
+	const struct smalti_cpu_kernels *kernels = smalti_kernels();
 	const int64_t floats = kernels->dense_bf16_scratch(dense);
 	float *scratch = smalti_scratch(SMALTI_SCRATCH_PRODUCT, floats * (int64_t)sizeof(*scratch), error);
 	if (!scratch)

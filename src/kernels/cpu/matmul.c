@@ -8,10 +8,9 @@
  * a multiple of the largest padding of a layout. */
 #include "kernels/matmul.h"
 
-#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/workspace.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 enum {
@@ -101,7 +100,7 @@ static int pack_panel(int64_t in, int64_t first, int64_t columns, enum smalti_dt
 				     (struct smalti_packed){wide, bytes}, error);
 	}
 	if (!status)
-		smalti_convert(elements, SMALTI_F32, wide, compute, packed);
+		smalti_kernels()->convert(elements, SMALTI_F32, wide, compute, packed);
 	free(wide);
 	smalti_layout_free(layout);
 	return status;
@@ -169,7 +168,7 @@ static bool is_binary(enum smalti_epilogue epilogue)
 static void finish(const struct smalti_matmul *matmul, int64_t first, int64_t columns, const float *z,
 		   const void *operand, void *y)
 {
-	const struct smalti_cpu_kernels *kernels = smalti_cpu_kernels(smalti_isa());
+	const struct smalti_cpu_kernels *kernels = smalti_kernels();
 	int64_t size = smalti_dtype_bytes(matmul->result);
 	for (int64_t row = 0; row < matmul->rows; row++, z += columns) {
 		int64_t at = (row * matmul->out + first) * size;
@@ -209,7 +208,7 @@ static int multiply_in_steps(const struct smalti_matmul *matmul, const void *x, 
 	if (reserve(&work, rows, panels ? in : 0, panels ? panel_elements(in, step) : 0, step, error))
 		return -1;
 	if (panels)
-		smalti_convert(rows * in, matmul->compute, x, SMALTI_F32, work.x);
+		smalti_kernels()->convert(rows * in, matmul->compute, x, SMALTI_F32, work.x);
 	for (int64_t first = 0; first < out; first += step) {
 		const struct smalti_product product = {
 		    .rows = rows,
@@ -219,9 +218,9 @@ static int multiply_in_steps(const struct smalti_matmul *matmul, const void *x, 
 		    .bias = bias != NULL,
 		};
 		if (panels)
-			smalti_convert(panel_elements(in, product.out), matmul->compute,
-				       (const uint16_t *)packed + panel_elements(in, first), SMALTI_F32,
-				       work.weights);
+			smalti_kernels()->convert(panel_elements(in, product.out), matmul->compute,
+						  (const uint16_t *)packed + panel_elements(in, first),
+						  SMALTI_F32, work.weights);
 		if (smalti_product_run(&product, panels ? work.x : x, panels ? work.weights : packed,
 				       bias ? bias + first : NULL, NULL, work.z, error))
 			return -1;

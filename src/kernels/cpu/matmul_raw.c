@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/cpu/kernels.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 /* Keeps offsets in bytes within 64 bits. */
@@ -49,7 +49,7 @@ int smalti_matmul_raw(const struct smalti_matmul *matmul, const struct smalti_ra
 		return -1;
 	if (!matmul->rows)
 		return 0;
-	const struct smalti_cpu_kernels *kernels = smalti_cpu_kernels(smalti_isa());
+	const struct smalti_cpu_kernels *kernels = smalti_kernels();
 	int64_t bytes = kernels->matmul_raw_scratch(matmul, x, parts) * (int64_t)sizeof(float);
 	float *scratch = smalti_scratch(SMALTI_SCRATCH_PRODUCT, bytes, error);
 	if (!scratch)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/measure.h"
 #include "kernels/cpu/suffix.h"
 #include "kernels/cpu/vector.h"
 

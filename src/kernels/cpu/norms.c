@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu/suffix.h"
 #include "kernels/cpu/vector_math.h"
+#include "kernels/groupnorm.h"
 
 #include <math.h>
 

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/optimizers.h"
-#include "kernels/cpu/kernels.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 #include <math.h>
-
-static const struct smalti_cpu_kernels *here(void)
-{
-	return smalti_cpu_kernels(smalti_isa());
-}
 
 struct smalti_adamw_factors smalti_adamw_factors(const struct smalti_adamw *adamw)
 {
@@ -27,7 +22,7 @@ void smalti_adamw(const struct smalti_adamw *adamw, int64_t count, const float *
 		  float *mean, float *square)
 {
 	const struct smalti_adamw_factors factors = smalti_adamw_factors(adamw);
-	here()->adamw_rows(&factors, count, gradient, value, mean, square);
+	smalti_kernels()->adamw_rows(&factors, count, gradient, value, mean, square);
 }
 
 /* One update by CAME. Elements are ordered by batch, then part, then row and column. */
@@ -89,8 +84,8 @@ static double gradient_squares(const struct update *u, int64_t b, int64_t r)
 {
 	int part;
 	const int64_t first = row_of(u, b, r, &part);
-	return here()->came_squares(u->shape->columns, (float)u->came->gradient_scale,
-				    u->gradient[part] + first, u->sums);
+	return smalti_kernels()->came_squares(u->shape->columns, (float)u->came->gradient_scale,
+					      u->gradient[part] + first, u->sums);
 }
 
 static double instability(const struct update *u, int64_t b, int64_t r)
@@ -98,9 +93,9 @@ static double instability(const struct update *u, int64_t b, int64_t r)
 	int part;
 	const int64_t first = row_of(u, b, r, &part);
 	const float *inverse = inverse_of(u, b);
-	return here()->came_means(u->shape->columns, row_factor(u, inverse[r]), (float)u->came->betas[0],
-				  u->gradient[part] + first, inverse + u->rows, u->mean[part] + first,
-				  u->sums);
+	return smalti_kernels()->came_means(u->shape->columns, row_factor(u, inverse[r]),
+					    (float)u->came->betas[0], u->gradient[part] + first,
+					    inverse + u->rows, u->mean[part] + first, u->sums);
 }
 
 /* Computes the factors of matrix b from these squares, by β and ε number `which`, and their inverse roots. */
@@ -131,8 +126,8 @@ static double step_squares(const struct update *u, int64_t b)
 	for (int64_t r = 0; r < u->rows; r++) {
 		int part;
 		const int64_t first = row_of(u, b, r, &part);
-		sum += here()->came_steps(u->shape->columns, row_factor(u, inverse[r]),
-					  u->gradient[part] + first, inverse + u->rows);
+		sum += smalti_kernels()->came_steps(u->shape->columns, row_factor(u, inverse[r]),
+						    u->gradient[part] + first, inverse + u->rows);
 	}
 	return sum;
 }
@@ -148,9 +143,9 @@ static void move(const struct update *u, int64_t b)
 	for (int64_t r = 0; r < u->rows; r++) {
 		int part;
 		const int64_t first = row_of(u, b, r, &part);
-		here()->came_move(u->shape->columns, decay_of(u->came),
-				  (float)(u->came->lr * (double)inverse[r]), u->mean[part] + first,
-				  inverse + u->rows, u->value[part] + first);
+		smalti_kernels()->came_move(u->shape->columns, decay_of(u->came),
+					    (float)(u->came->lr * (double)inverse[r]), u->mean[part] + first,
+					    inverse + u->rows, u->value[part] + first);
 	}
 }
 
@@ -223,7 +218,7 @@ int smalti_came(const struct smalti_came *came, const struct smalti_came_shape *
 
 void smalti_average(int64_t count, double decay, const float *value, float *average)
 {
-	here()->average_rows(count, (float)(1 - decay), value, average);
+	smalti_kernels()->average_rows(count, (float)(1 - decay), value, average);
 }
 
 double smalti_square_sum(int64_t count, double factor, const float *x)
@@ -231,6 +226,6 @@ double smalti_square_sum(int64_t count, double factor, const float *x)
 	enum { PIECE = 4096 };
 	double sum = 0;
 	for (int64_t first = 0; first < count; first += PIECE)
-		sum += here()->square_row(smalti_min(PIECE, count - first), x + first);
+		sum += smalti_kernels()->square_row(smalti_min(PIECE, count - first), x + first);
 	return factor * factor * sum;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu/onednn.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 enum {
@@ -21,7 +21,7 @@ static void read_rows(struct reader *reader, int64_t rows, float *to)
 		int64_t take = part->rows - reader->row < rows ? part->rows - reader->row : rows;
 		const char *from = (const char *)part->data +
 				   reader->row * reader->row_length * smalti_dtype_bytes(part->dtype);
-		smalti_convert(take * reader->row_length, part->dtype, from, SMALTI_F32, to);
+		smalti_kernels()->convert(take * reader->row_length, part->dtype, from, SMALTI_F32, to);
 		to += take * reader->row_length;
 		rows -= take;
 		reader->row += take;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows.h"
-#include "kernels/elementwise.h"
-#include "kernels/norms.h"
+#include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
 int smalti_rmsnorm_parts(const struct smalti_row_parts *parts, int64_t rows, int64_t dim, float epsilon,
@@ -16,7 +15,7 @@ int smalti_rmsnorm_parts(const struct smalti_row_parts *parts, int64_t rows, int
 		for (int i = 0; i < parts->count; to += parts->columns[i++])
 			memcpy(to, (const float *)parts->x[i] + (parts->first + row) * parts->columns[i],
 			       (size_t)parts->columns[i] * sizeof(float));
-		smalti_rmsnorm(1, dim, whole, epsilon, weight, dtype, (char *)y + row * row_bytes);
+		smalti_kernels()->rmsnorm(1, dim, whole, epsilon, weight, dtype, (char *)y + row * row_bytes);
 	}
 	return 0;
 }
@@ -24,14 +23,14 @@ int smalti_rmsnorm_parts(const struct smalti_row_parts *parts, int64_t rows, int
 void smalti_add_row(int64_t rows, int64_t dim, const float *row, float *y)
 {
 	for (int64_t r = 0; r < rows; r++, y += dim)
-		smalti_add(dim, y, row, y);
+		smalti_kernels()->add(dim, y, row, y);
 }
 
 void smalti_add_periodic(int64_t rows, int64_t dim, const float *table, int64_t period, const float *repeated,
 			 float *y)
 {
 	for (int64_t r = 0; r < rows; r++)
-		smalti_add(dim, table + r * dim, repeated + r % period * dim, y + r * dim);
+		smalti_kernels()->add(dim, table + r * dim, repeated + r % period * dim, y + r * dim);
 }
 
 void smalti_add_positions(int64_t first, int64_t rows, int64_t columns, int64_t dim, const float *table,
@@ -39,8 +38,8 @@ void smalti_add_positions(int64_t first, int64_t rows, int64_t columns, int64_t 
 {
 	const int64_t half = dim / 2;
 	for (int64_t n = first; n < first + rows; n++, y += dim) {
-		smalti_add(half, y, table + n % columns * half, y);
-		smalti_add(half, y + half, table + (columns + n / columns) * half, y + half);
+		smalti_kernels()->add(half, y, table + n % columns * half, y);
+		smalti_kernels()->add(half, y + half, table + (columns + n / columns) * half, y + half);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients (kernels/backward.h), and what a forward keeps for them. */
+ * Gradients (kernels/kernels.def), and what a forward keeps for them. */
 
 KERNEL(gelu)(GLOBAL const float *x, GLOBAL void *y, struct gelu_arguments a)
 {

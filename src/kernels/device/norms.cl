@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Normalisations (kernels/norms.h). */
+ * Normalisations (kernels/kernels.def). */
 
 /* Of a row of x, for all threads of the group. */
 DEVICE struct smalti_normal normal_of(GLOBAL const float *x, int64_t dim, float epsilon, LOCAL float *room)
