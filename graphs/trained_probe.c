@@ -58,12 +58,17 @@ int smalti_trained_probe_all(struct smalti_trained *trained, struct smalti_task_
 	smalti_trained_begin_step(trained, task_group);
 	struct smalti_trained_pass *pass =
 	    smalti_trained_pass_forward(trained, task_group, &kept, true, &out);
-	*probes = (struct smalti_trained_probes){
-	    .list = pass ? smalti_calloc(AROUND + pass->tape.count, sizeof(*probes->list), error) : NULL};
-	if (probes->list && !smalti_task_group_broken(task_group))
-		probe_all(&(struct prober){task_group, probes}, pass, out);
+	int status = 0;
+	*probes = (struct smalti_trained_probes){.list = NULL};
+	if (pass && !smalti_task_group_broken(task_group)) {
+		probes->list = smalti_calloc(AROUND + pass->tape.count, sizeof(*probes->list), error);
+		if (probes->list)
+			probe_all(&(struct prober){task_group, probes}, pass, out);
+		else
+			status = -1;
+	}
 	smalti_trained_drop(pass);
 	smalti_trained_end_step(trained);
 	smalti_tile_release(out);
-	return pass && !probes->list ? -1 : 0;
+	return status;
 }

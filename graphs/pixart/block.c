@@ -170,11 +170,11 @@ static void end_parts(const struct smalti_dit_forward *f)
 	}
 }
 
-/* Returns the caption's keys and values for a shard's heads, where tasks run. */
+/* Returns the caption's keys and values for a shard's heads, where tasks run: without a cache the part's. */
 static struct smalti_value caption_keys(const struct smalti_dit_forward *f, struct smalti_dit_position at,
 					struct smalti_cross_cache *cache, int shard)
 {
-	if (f->tape->records)
+	if (!cache)
 		return f->part[f->tape->part].kv;
 	return weight_shards(f) > 1 ? smalti_dit_caption_shard(f, at, cache, shard) : cache->block[at.block];
 }

@@ -69,15 +69,13 @@ int smalti_trainer_evaluate(struct smalti_trainer *trainer, struct smalti_traini
 	smalti_trained_begin_step(graph, trainer->task_group);
 	while (status == 0 && (most == 0 || evaluation->items < most)) {
 		const int found = smalti_training_data_item(held_out, &sample, error);
-		struct smalti_ranks_vote vote = {.digest = (uint64_t)(found > 0 ? sample.index + 1 : 0)};
-		if (smalti_ranks_agree(found < 0 ? -1 : 0, &vote, error) < 0)
-			status = -1;
-		if (found == 0)
+		struct smalti_ranks_vote vote = {.digest = found > 0 ? (uint64_t)sample.index + 1 : 0};
+		status = smalti_ranks_agree(found < 0 ? -1 : 0, &vote, error);
+		if (found <= 0)
 			break;
-		status =
-		    status < 0 ? -1 : evaluate_item(trainer, graph, &sample, evaluation->items, parts, error);
-		if (found > 0)
-			smalti_training_sample_free(&sample);
+		if (status == 0)
+			status = evaluate_item(trainer, graph, &sample, evaluation->items, parts, error);
+		smalti_training_sample_free(&sample);
 		if (status == 0)
 			add_parts(parts, evaluation);
 	}

@@ -77,7 +77,7 @@ int smalti_null_caption_encode(struct smalti_session *session, const struct smal
 	    smalti_prompt_encoder_open_of(&encoder, task_group, model, &directory, digest, error) == 0 &&
 	    check_encoder(directory, digest, text_model, error) == 0;
 	int status = smalti_ranks_agree(opened ? 0 : -1, NULL, error);
-	if (status == 0)
+	if (opened && status == 0)
 		status = encode(&encoder, task_group, padded, caption, error);
 	if (task_group)
 		smalti_task_group_wait(task_group);
