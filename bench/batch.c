@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { REQUESTS = 24, MOST_REPEATS = 101 };
+enum { REQUESTS = 24, MAX_REPEATS = 101 };
 
 static int drop_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
 		     struct smalti_error *error)
@@ -61,12 +61,12 @@ static double run(const struct smalti_model *model, struct smalti_batch *batch, 
 int main(int argc, char **argv)
 {
 	int64_t repeats = 5;
-	double together[MOST_REPEATS], alone[MOST_REPEATS];
+	double together[MAX_REPEATS], alone[MAX_REPEATS];
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session_options session_options;
 	struct smalti_model_options model_options;
 	if (argc > 1)
-		check(NULL, smalti_parse_int64(argv[1], 1, MOST_REPEATS, &repeats, &error), &error);
+		check(NULL, smalti_parse_int64(argv[1], 1, MAX_REPEATS, &repeats, &error), &error);
 	smalti_session_defaults(&session_options);
 	smalti_model_defaults(&model_options);
 	struct smalti_session *session = smalti_session_open(&session_options, &error);

@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATTERN = 65521, MOST_CALLS = 10000 }; /* elements until a buffer's values repeat: a prime */
-static const double LEAST_SECONDS = 0.01;     /* of a repeat: until the clock follows the load */
+enum { PATTERN = 65521, MAX_CALLS = 10000 }; /* elements until a buffer's values repeat: a prime */
+static const double MIN_SECONDS = 0.01;      /* of a repeat: until the clock follows the load */
 
 static void *make_buffer(struct smalti_pool *pool, const struct smalti_bench_buffer *buffer, uint32_t *state,
 			 struct smalti_error *error)
 {
 	const int64_t size = smalti_bench_bytes(buffer);
-	char *data = smalti_pool_take(pool, size); /* the same kind of pages as tiles have */
+	char *data = smalti_pool_acquire(pool, size); /* the same kind of pages as tiles have */
 	if (!data) {
 		smalti_fail(error, SMALTI_ENOMEM, "%lld bytes to measure a kernel with", (long long)size);
 		return NULL;
@@ -61,8 +61,8 @@ static int call(const struct smalti_bench_case *c, void *const *data, int64_t ca
 /* Returns as many calls as make a repeat long enough, by the time of a later one. */
 static int64_t calls_for(double seconds)
 {
-	const double calls = LEAST_SECONDS / (seconds > 1e-9 ? seconds : 1e-9);
-	return calls < 1 ? 1 : calls > MOST_CALLS ? MOST_CALLS : (int64_t)calls;
+	const double calls = MIN_SECONDS / (seconds > 1e-9 ? seconds : 1e-9);
+	return calls < 1 ? 1 : calls > MAX_CALLS ? MAX_CALLS : (int64_t)calls;
 }
 
 /* Runs the repeats; the peak at its clock follows each at once. */

@@ -54,7 +54,7 @@ double smalti_peak_of_workers(const struct smalti_session *session)
 {
 	int found[STARPU_NMAXWORKERS];
 	unsigned ids[STARPU_NMAXWORKERS];
-	if (session->plain)
+	if (session->sequential)
 		return smalti_peak_here();
 	const unsigned workers = starpu_worker_get_ids_by_type(STARPU_CPU_WORKER, found, STARPU_NMAXWORKERS);
 	for (unsigned i = 0; i < workers; i++)

@@ -95,7 +95,7 @@ int smalti_roofline_measure(struct smalti_roofline *roofline, struct smalti_erro
 	struct smalti_pool *pool = smalti_pool_new(0, error);
 	if (!pool)
 		return -1;
-	float *memory = smalti_pool_take(pool, floats * (int64_t)sizeof(float)); /* as tiles have it */
+	float *memory = smalti_pool_acquire(pool, floats * (int64_t)sizeof(float)); /* as tiles have it */
 	if (!memory) {
 		smalti_pool_free(pool);
 		return smalti_fail(error, SMALTI_ENOMEM, "%lld floats to measure memory with",

@@ -36,7 +36,7 @@ struct smalti_schedule_worker {
 	double busy, idle[SMALTI_IDLE_CAUSES];
 };
 
-struct smalti_schedule {
+struct smalti_task_schedule {
 	struct smalti_schedule_task
 	    *tasks; /* in the order of insertion: each follows those that it waits for */
 	int64_t count;
@@ -52,22 +52,22 @@ struct smalti_schedule {
 	 * transfers, which only a simulation's trace has. */
 	double makespan, area, path, linear, transfers;
 	/* From the beginning, when all images were submitted, to the end of each image's last task. */
-	double latency_median, latency_95, latency_most;
+	double latency_median, latency_95, latency_max;
 	double queue; /* tasks that were ready and not begun, on average */
 	cJSON *trace;
 };
 
 /* Reads the trace. NULL with SMALTI_EIO or SMALTI_EFORMAT. */
-struct smalti_schedule *smalti_schedule_read(const char *path, struct smalti_error *error);
-void smalti_schedule_free(struct smalti_schedule *schedule);
+struct smalti_task_schedule *smalti_schedule_read(const char *path, struct smalti_error *error);
+void smalti_schedule_free(struct smalti_task_schedule *schedule);
 
 /* schedule_idle.c: fills makespan, busy, idle, queue and latencies. */
-int smalti_schedule_measure(struct smalti_schedule *schedule, struct smalti_error *error);
+int smalti_schedule_measure(struct smalti_task_schedule *schedule, struct smalti_error *error);
 /* Counts the tasks that were ready and not begun, at `count` evenly spaced moments. */
-void smalti_schedule_queue(const struct smalti_schedule *schedule, int64_t *waiting, int count);
+void smalti_schedule_queue(const struct smalti_task_schedule *schedule, int64_t *waiting, int count);
 
 /* schedule_bounds.c: fills area, path and linear. */
-int smalti_schedule_bound(struct smalti_schedule *schedule, struct smalti_error *error);
+int smalti_schedule_bound(struct smalti_task_schedule *schedule, struct smalti_error *error);
 
 /* The error of the performance models for tasks of a name. */
 struct smalti_schedule_op {
@@ -77,5 +77,5 @@ struct smalti_schedule_op {
 };
 enum { SMALTI_SCHEDULE_OPS = 128 };
 /* Lists the longest first; returns how many. */
-int smalti_schedule_ops(const struct smalti_schedule *schedule,
+int smalti_schedule_ops(const struct smalti_task_schedule *schedule,
 			struct smalti_schedule_op ops[SMALTI_SCHEDULE_OPS]);

@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-enum { MOST_PLACES = SMALTI_AREA_KINDS };
+enum { MAX_PLACES = SMALTI_AREA_KINDS };
 
-static double least_cost(const struct smalti_schedule *s, int64_t task)
+static double min_cost(const struct smalti_task_schedule *s, int64_t task)
 {
 	double least = (double)INFINITY;
 	for (int place = 0; place < s->places; place++)
@@ -16,24 +16,24 @@ static double least_cost(const struct smalti_schedule *s, int64_t task)
 }
 
 /* Finds the longest chain, with each task where it is fastest. */
-static int find_path(struct smalti_schedule *s, struct smalti_error *error)
+static int find_path(struct smalti_task_schedule *s, struct smalti_error *error)
 {
 	SCOPED(free) double *end = smalti_calloc(s->count, sizeof(*end), error);
 	for (int64_t i = 0; end && i < s->count; i++) {
 		for (int64_t j = 0; j < s->tasks[i].after_count; j++)
 			end[i] = fmax(end[i], end[s->tasks[i].after[j]]);
-		end[i] += least_cost(s, i);
+		end[i] += min_cost(s, i);
 		s->path = fmax(s->path, end[i]);
 	}
 	return end ? 0 : -1;
 }
 
-int smalti_schedule_bound(struct smalti_schedule *s, struct smalti_error *error)
+int smalti_schedule_bound(struct smalti_task_schedule *s, struct smalti_error *error)
 {
-	int64_t counts[MOST_PLACES];
-	if (s->places > MOST_PLACES)
+	int64_t counts[MAX_PLACES];
+	if (s->places > MAX_PLACES)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED, "%d places; expected %d at most", s->places,
-				   MOST_PLACES);
+				   MAX_PLACES);
 	for (int place = 0; place < s->places; place++)
 		counts[place] = smalti_max(1, s->place_workers[place]);
 	s->area = smalti_area_bound(s->costs, s->count, s->places, counts);

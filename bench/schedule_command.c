@@ -157,13 +157,13 @@ static int run_case(const struct sweeping *s, int64_t index, const char *trace)
 	return status;
 }
 
-static struct smalti_schedule *measure_once(const struct sweeping *s, int64_t index)
+static struct smalti_task_schedule *measure_once(const struct sweeping *s, int64_t index)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "%s/trace.json", s->directory);
 	if (run_case(s, index, path) < 0)
 		return NULL;
-	struct smalti_schedule *schedule = smalti_schedule_read(path, s->error);
+	struct smalti_task_schedule *schedule = smalti_schedule_read(path, s->error);
 	if (schedule && smalti_schedule_measure(schedule, s->error) == 0)
 		return schedule;
 	smalti_schedule_free(schedule);
@@ -172,12 +172,12 @@ static struct smalti_schedule *measure_once(const struct sweeping *s, int64_t in
 
 static int by_makespan(const void *a, const void *b)
 {
-	const struct smalti_schedule *x = *(struct smalti_schedule *const *)a,
-				     *y = *(struct smalti_schedule *const *)b;
+	const struct smalti_task_schedule *x = *(struct smalti_task_schedule *const *)a,
+					  *y = *(struct smalti_task_schedule *const *)b;
 	return (x->makespan > y->makespan) - (x->makespan < y->makespan);
 }
 
-static double share(const struct smalti_schedule *schedule, int cause)
+static double share(const struct smalti_task_schedule *schedule, int cause)
 {
 	double sum = 0;
 	for (int i = 0; i < schedule->worker_count; i++)
@@ -185,7 +185,7 @@ static double share(const struct smalti_schedule *schedule, int cause)
 	return sum / schedule->worker_count / schedule->makespan;
 }
 
-static double model_error(const struct smalti_schedule *schedule)
+static double model_error(const struct smalti_task_schedule *schedule)
 {
 	struct smalti_schedule_op ops[SMALTI_SCHEDULE_OPS];
 	const int count = smalti_schedule_ops(schedule, ops);
@@ -195,7 +195,7 @@ static double model_error(const struct smalti_schedule *schedule)
 	return seconds > 0 ? deviation / seconds : (double)NAN;
 }
 
-static int say(const struct sweeping *s, int64_t index, struct smalti_schedule *schedule, double least)
+static int say(const struct sweeping *s, int64_t index, struct smalti_task_schedule *schedule, double least)
 {
 	char name[256];
 	smalti_sweep_name(&s->sweep, index, name);
@@ -210,7 +210,7 @@ static int say(const struct sweeping *s, int64_t index, struct smalti_schedule *
 	    {schedule->transfers, NULL},
 	    {schedule->latency_median, NULL},
 	    {schedule->latency_95, NULL},
-	    {schedule->latency_most, NULL},
+	    {schedule->latency_max, NULL},
 	    {share(schedule, -1), NULL},
 	    {share(schedule, SMALTI_IDLE_DATA), NULL},
 	    {share(schedule, SMALTI_IDLE_NONE), NULL},
@@ -233,7 +233,8 @@ static int measure_case(const struct sweeping *s, int64_t index)
 	const bool simulated = s->options->machine != NULL;
 	const int repeats = simulated ? 1 : (int)s->options->bench.repeats;
 	SCOPED(free)
-	struct smalti_schedule **runs = smalti_calloc(repeats, sizeof(struct smalti_schedule *), s->error);
+	struct smalti_task_schedule **runs =
+	    smalti_calloc(repeats, sizeof(struct smalti_task_schedule *), s->error);
 	int count = 0, status = runs ? 0 : -1;
 	for (int64_t warm = 0; status == 0 && !simulated && warm < s->options->warm; warm++)
 		status = run_case(s, index, NULL);
@@ -241,7 +242,7 @@ static int measure_case(const struct sweeping *s, int64_t index)
 		if (!(runs[count] = measure_once(s, index)))
 			status = -1;
 	if (status == 0) {
-		qsort(runs, (size_t)count, sizeof(struct smalti_schedule *), by_makespan);
+		qsort(runs, (size_t)count, sizeof(struct smalti_task_schedule *), by_makespan);
 		status = say(s, index, runs[(count - 1) / 2], runs[0]->makespan);
 	}
 	for (int i = 0; runs && i < repeats; i++)

@@ -19,7 +19,7 @@ static int by_time(const void *a, const void *b)
 	return (x->time > y->time) - (x->time < y->time);
 }
 
-static struct change *changes_of(const struct smalti_schedule *s, struct smalti_error *error)
+static struct change *changes_of(const struct smalti_task_schedule *s, struct smalti_error *error)
 {
 	struct change *changes = smalti_calloc(2 * s->count, sizeof(*changes), error);
 	if (!changes)
@@ -90,7 +90,7 @@ static void add_worker(struct smalti_schedule_worker *worker, const struct chang
 }
 
 /* Measures the latencies of at most as many images as tasks. */
-static int measure_latencies(struct smalti_schedule *s, struct smalti_error *error)
+static int measure_latencies(struct smalti_task_schedule *s, struct smalti_error *error)
 {
 	SCOPED(free) double *ends = smalti_calloc(s->count, sizeof(*ends), error);
 	int64_t count = 0;
@@ -105,11 +105,11 @@ static int measure_latencies(struct smalti_schedule *s, struct smalti_error *err
 	}
 	s->latency_median = count ? smalti_percentile(ends, count, 50) : (double)NAN;
 	s->latency_95 = count ? smalti_percentile(ends, count, 95) : (double)NAN;
-	s->latency_most = count ? smalti_percentile(ends, count, 100) : (double)NAN;
+	s->latency_max = count ? smalti_percentile(ends, count, 100) : (double)NAN;
 	return 0;
 }
 
-int smalti_schedule_measure(struct smalti_schedule *s, struct smalti_error *error)
+int smalti_schedule_measure(struct smalti_task_schedule *s, struct smalti_error *error)
 {
 	SCOPED(free) struct change *changes = changes_of(s, error);
 	SCOPED(free) struct piece *pieces = smalti_calloc(s->count, sizeof(*pieces), error);
@@ -133,7 +133,7 @@ int smalti_schedule_measure(struct smalti_schedule *s, struct smalti_error *erro
 	return 0;
 }
 
-void smalti_schedule_queue(const struct smalti_schedule *s, int64_t *waiting, int count)
+void smalti_schedule_queue(const struct smalti_task_schedule *s, int64_t *waiting, int count)
 {
 	memset(waiting, 0, (size_t)count * sizeof(*waiting));
 	for (int64_t i = 0; i < s->count; i++) {
@@ -150,7 +150,8 @@ static int longest_first(const void *a, const void *b)
 	return (x->seconds < y->seconds) - (x->seconds > y->seconds);
 }
 
-int smalti_schedule_ops(const struct smalti_schedule *s, struct smalti_schedule_op ops[SMALTI_SCHEDULE_OPS])
+int smalti_schedule_ops(const struct smalti_task_schedule *s,
+			struct smalti_schedule_op ops[SMALTI_SCHEDULE_OPS])
 {
 	int count = 0;
 	for (int64_t i = 0; i < s->count; i++) {

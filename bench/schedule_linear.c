@@ -6,7 +6,7 @@
 #ifdef HAVE_GLPK
 #include <glpk.h>
 
-enum { MOST_TASKS = 2500, MOST_SECONDS = 60 };
+enum { MAX_TASKS = 2500, MAX_SECONDS = 60 };
 
 /* Returns a column: of the makespan, each task's begin, each task's share at each place. GLPK counts from 1.
  */
@@ -15,7 +15,7 @@ static int begin_of(int64_t task)
 	return 2 + (int)task;
 }
 
-static int share_of(const struct smalti_schedule *s, int64_t task, int place)
+static int share_of(const struct smalti_task_schedule *s, int64_t task, int place)
 {
 	return 2 + (int)(s->count + task * s->places) + place;
 }
@@ -35,7 +35,7 @@ static void add(struct row *row, int column, double value)
 }
 
 /* Adds the task's length, from its shares at the places that can run it. */
-static void add_length(const struct smalti_schedule *s, struct row *row, int64_t task, double factor)
+static void add_length(const struct smalti_task_schedule *s, struct row *row, int64_t task, double factor)
 {
 	for (int place = 0; place < s->places; place++)
 		if (!isinf(s->costs[task * s->places + place]))
@@ -50,7 +50,7 @@ static void end_row(glp_prob *program, struct row *row, int type, double bound)
 	row->length = 0;
 }
 
-static void set_columns(const struct smalti_schedule *s, glp_prob *program)
+static void set_columns(const struct smalti_task_schedule *s, glp_prob *program)
 {
 	glp_add_cols(program, 1 + (int)(s->count * (1 + s->places)));
 	glp_set_obj_dir(program, GLP_MIN);
@@ -65,7 +65,7 @@ static void set_columns(const struct smalti_schedule *s, glp_prob *program)
 
 /* Adds a task's constraints: its shares sum to 1; it ends before the makespan; it begins after those before.
  */
-static void add_task(const struct smalti_schedule *s, glp_prob *program, struct row *row, int64_t task)
+static void add_task(const struct smalti_task_schedule *s, glp_prob *program, struct row *row, int64_t task)
 {
 	for (int place = 0; place < s->places; place++)
 		if (!isinf(s->costs[task * s->places + place]))
@@ -85,7 +85,7 @@ static void add_task(const struct smalti_schedule *s, glp_prob *program, struct 
 }
 
 /* Adds a place's constraint: its workers have the makespan's time. */
-static void add_place(const struct smalti_schedule *s, glp_prob *program, struct row *row, int place)
+static void add_place(const struct smalti_task_schedule *s, glp_prob *program, struct row *row, int place)
 {
 	add(row, 1, (double)s->place_workers[place]);
 	for (int64_t task = 0; task < s->count; task++)
@@ -101,14 +101,14 @@ static double solve(glp_prob *program)
 	options.msg_lev = GLP_MSG_OFF;
 	options.meth = GLP_DUALP;
 	options.presolve = GLP_ON;
-	options.tm_lim = 1000 * MOST_SECONDS;
+	options.tm_lim = 1000 * MAX_SECONDS;
 	const bool solved = glp_simplex(program, &options) == 0 && glp_get_status(program) == GLP_OPT;
 	return solved ? glp_get_obj_val(program) : (double)NAN;
 }
 
-double smalti_schedule_linear(const struct smalti_schedule *s)
+double smalti_schedule_linear(const struct smalti_task_schedule *s)
 {
-	if (s->count > MOST_TASKS)
+	if (s->count > MAX_TASKS)
 		return (double)NAN;
 	const int64_t columns = 3 + s->count * (1 + s->places);
 	SCOPED(free) int *index = smalti_calloc(columns, sizeof(*index), NULL);
@@ -128,7 +128,7 @@ double smalti_schedule_linear(const struct smalti_schedule *s)
 	return optimum;
 }
 #else
-double smalti_schedule_linear(const struct smalti_schedule *schedule)
+double smalti_schedule_linear(const struct smalti_task_schedule *schedule)
 {
 	(void)schedule;
 	return (double)NAN;

@@ -21,7 +21,7 @@ static void put_number(FILE *file, const char *key, double number)
 		fprintf(file, "\"%s\":%.9g,", key, number);
 }
 
-static void put_workers(FILE *file, const struct smalti_schedule *s)
+static void put_workers(FILE *file, const struct smalti_task_schedule *s)
 {
 	fputs("\"workers\":[", file);
 	for (int i = 0; i < s->worker_count; i++) {
@@ -34,7 +34,7 @@ static void put_workers(FILE *file, const struct smalti_schedule *s)
 	fputs("],\n", file);
 }
 
-static void put_ops(FILE *file, const struct smalti_schedule *s)
+static void put_ops(FILE *file, const struct smalti_task_schedule *s)
 {
 	struct smalti_schedule_op ops[SMALTI_SCHEDULE_OPS];
 	const int count = smalti_schedule_ops(s, ops);
@@ -48,7 +48,7 @@ static void put_ops(FILE *file, const struct smalti_schedule *s)
 	fputs("],\n", file);
 }
 
-static void put_queue(FILE *file, const struct smalti_schedule *s)
+static void put_queue(FILE *file, const struct smalti_task_schedule *s)
 {
 	int64_t waiting[MOMENTS];
 	smalti_schedule_queue(s, waiting, MOMENTS);
@@ -60,7 +60,7 @@ static void put_queue(FILE *file, const struct smalti_schedule *s)
 
 /* Writes each task's worker, begin, length and readiness in microseconds, and its name's number in the list
  * behind. */
-static void put_tasks(FILE *file, const struct smalti_schedule *s)
+static void put_tasks(FILE *file, const struct smalti_task_schedule *s)
 {
 	const char *names[SMALTI_SCHEDULE_OPS];
 	int count = 0;
@@ -104,7 +104,7 @@ struct smalti_schedule_page *smalti_schedule_page_open(const char *path, const c
 }
 
 int smalti_schedule_page_add(struct smalti_schedule_page *page, const char *name,
-			     const struct smalti_schedule *s, struct smalti_error *error)
+			     const struct smalti_task_schedule *s, struct smalti_error *error)
 {
 	FILE *file = smalti_writer_stream(page->writer);
 	fputs(page->cases++ ? ",\n{" : "{", file);
@@ -116,7 +116,7 @@ int smalti_schedule_page_add(struct smalti_schedule_page *page, const char *name
 	put_number(file, "transfers", s->transfers);
 	put_number(file, "p50", s->latency_median);
 	put_number(file, "p95", s->latency_95);
-	put_number(file, "last", s->latency_most);
+	put_number(file, "last", s->latency_max);
 	put_number(file, "bytes", (double)s->bytes);
 	put_workers(file, s);
 	put_ops(file, s);

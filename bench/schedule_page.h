@@ -10,6 +10,6 @@ struct smalti_schedule_page;
 struct smalti_schedule_page *smalti_schedule_page_open(const char *path, const char *machine,
 						       const char *model, struct smalti_error *error);
 int smalti_schedule_page_add(struct smalti_schedule_page *page, const char *name,
-			     const struct smalti_schedule *schedule, struct smalti_error *error);
+			     const struct smalti_task_schedule *schedule, struct smalti_error *error);
 /* Closes the page; the file appears if `status` is 0. Returns it, or -1. NULL is allowed. */
 int smalti_schedule_page_close(struct smalti_schedule_page *page, int status, struct smalti_error *error);

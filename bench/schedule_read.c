@@ -4,16 +4,16 @@
 
 #include <math.h>
 
-enum { MOST_WORKERS = 256 };
+enum { MAX_WORKERS = 256 };
 static const double micro = 1e-6;
 
-static int read_places(struct smalti_schedule *s, struct smalti_error *error)
+static int read_places(struct smalti_task_schedule *s, struct smalti_error *error)
 {
 	const cJSON *places = cJSON_GetObjectItemCaseSensitive(s->trace, "places"), *place, *worker;
 	s->places = cJSON_GetArraySize(places);
 	cJSON_ArrayForEach (place, places)
 		s->worker_count += cJSON_GetArraySize(place);
-	if (s->places == 0 || s->worker_count == 0 || s->worker_count > MOST_WORKERS)
+	if (s->places == 0 || s->worker_count == 0 || s->worker_count > MAX_WORKERS)
 		return smalti_fail(error, SMALTI_EFORMAT, "no places, or no workers at them");
 	s->place_workers = smalti_calloc(s->places, sizeof(*s->place_workers), error);
 	s->workers = smalti_calloc(s->worker_count, sizeof(*s->workers), error);
@@ -35,7 +35,7 @@ static int read_places(struct smalti_schedule *s, struct smalti_error *error)
 }
 
 /* Counts tasks, which are numbered without gaps. */
-static int make_tasks(struct smalti_schedule *s, struct smalti_error *error)
+static int make_tasks(struct smalti_task_schedule *s, struct smalti_error *error)
 {
 	const cJSON *item;
 	cJSON_ArrayForEach (item, smalti_trace_events(s->trace))
@@ -75,7 +75,7 @@ static int read_after(struct smalti_schedule_task *task, int64_t own, const cJSO
 	return 0;
 }
 
-static void read_costs(struct smalti_schedule *s, int64_t index, const cJSON *expected)
+static void read_costs(struct smalti_task_schedule *s, int64_t index, const cJSON *expected)
 {
 	const struct smalti_schedule_task *task = &s->tasks[index];
 	double *costs = s->costs + index * s->places;
@@ -89,7 +89,7 @@ static void read_costs(struct smalti_schedule *s, int64_t index, const cJSON *ex
 }
 
 /* Reads a task; `last` becomes it. */
-static int read_task(struct smalti_schedule *s, const struct smalti_trace_event *event,
+static int read_task(struct smalti_task_schedule *s, const struct smalti_trace_event *event,
 		     struct smalti_schedule_task **last, struct smalti_error *error)
 {
 	const double at = smalti_json_number(event->arguments, "number"), worker = event->worker;
@@ -114,7 +114,7 @@ static int read_task(struct smalti_schedule *s, const struct smalti_trace_event 
 			  error);
 }
 
-static int read_name(struct smalti_schedule *s, const struct smalti_trace_event *event,
+static int read_name(struct smalti_task_schedule *s, const struct smalti_trace_event *event,
 		     struct smalti_error *error)
 {
 	if (!event->name || !(event->worker >= 0 && event->worker < s->worker_count))
@@ -125,7 +125,7 @@ static int read_name(struct smalti_schedule *s, const struct smalti_trace_event 
 	return worker->name ? 0 : -1;
 }
 
-static int read_events(struct smalti_schedule *s, struct smalti_error *error)
+static int read_events(struct smalti_task_schedule *s, struct smalti_error *error)
 {
 	const cJSON *item;
 	struct smalti_schedule_task *last = NULL;
@@ -149,7 +149,7 @@ static int read_events(struct smalti_schedule *s, struct smalti_error *error)
 }
 
 /* Shifts times: 0 is when the first task is ready. */
-static void shift(struct smalti_schedule *s)
+static void shift(struct smalti_task_schedule *s)
 {
 	double first = (double)INFINITY;
 	for (int64_t i = 0; i < s->count; i++)
@@ -162,7 +162,7 @@ static void shift(struct smalti_schedule *s)
 	}
 }
 
-static void read_transfers(struct smalti_schedule *s)
+static void read_transfers(struct smalti_task_schedule *s)
 {
 	const cJSON *link;
 	cJSON_ArrayForEach (link, cJSON_GetObjectItemCaseSensitive(s->trace, "transfers"))
@@ -170,7 +170,7 @@ static void read_transfers(struct smalti_schedule *s)
 	s->transfers = smalti_json_number(s->trace, "transfer_bound");
 }
 
-static int read_trace(struct smalti_schedule *s, struct smalti_error *error)
+static int read_trace(struct smalti_task_schedule *s, struct smalti_error *error)
 {
 	if (read_places(s, error) < 0 || make_tasks(s, error) < 0 || read_events(s, error) < 0)
 		return -1;
@@ -179,9 +179,9 @@ static int read_trace(struct smalti_schedule *s, struct smalti_error *error)
 	return 0;
 }
 
-struct smalti_schedule *smalti_schedule_read(const char *path, struct smalti_error *error)
+struct smalti_task_schedule *smalti_schedule_read(const char *path, struct smalti_error *error)
 {
-	struct smalti_schedule *s = smalti_calloc(1, sizeof(*s), error);
+	struct smalti_task_schedule *s = smalti_calloc(1, sizeof(*s), error);
 	if (s && (s->trace = smalti_trace_open(path, error))) {
 		if (read_trace(s, error) == 0)
 			return s;
@@ -191,7 +191,7 @@ struct smalti_schedule *smalti_schedule_read(const char *path, struct smalti_err
 	return NULL;
 }
 
-void smalti_schedule_free(struct smalti_schedule *s)
+void smalti_schedule_free(struct smalti_task_schedule *s)
 {
 	if (!s)
 		return;

@@ -72,7 +72,7 @@ static int run_once(struct smalti_stage_run *run, double *seconds, double *peak,
 	struct smalti_task_group *task_group = smalti_task_group_new(run->session, "stage", 0, error);
 	if (!task_group)
 		return -1;
-	smalti_task_group_needs(task_group, run->weights);
+	smalti_task_group_depends_on(task_group, run->weights);
 	if (sum->inserted > 0) /* the models know the tasks after one run */
 		task_group->compares = true;
 	const double start = smalti_now();
@@ -152,7 +152,7 @@ int smalti_stage_measure(const struct smalti_stage_spec *stage, const struct sma
 {
 	struct smalti_stage_run run = {.stage = stage, .model = model};
 	const bool fresh = smalti_peak_reset();
-	run.session = options ? smalti_session_open(options, error) : smalti_session_open_plain(error);
+	run.session = options ? smalti_session_open(options, error) : smalti_session_open_sequential(error);
 	if (!run.session)
 		return -1;
 	int status = open_and_run(&run, repeats, result, error);

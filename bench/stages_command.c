@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SAMPLES = 1 << 20 };
+enum { MAX_SAMPLES = 1 << 20 };
 
 struct stages_options {
 	struct smalti_bench_options bench;
@@ -42,7 +42,7 @@ static const struct smalti_option rows[] = {
      "compute the gradients of the transformer's parameters for images of that size, with a caption of 40 "
      "tokens"},
     {SMALTI_INT64(TYPE, samples), "samples", 0, "N", "with --train: of so many images, added up",
-     .minimum = 1, .maximum = MOST_SAMPLES},
+     .minimum = 1, .maximum = MAX_SAMPLES},
     {SMALTI_GROUP("Model")},
     {SMALTI_STRING(TYPE, model), "model", 'm', "DIR",
      "directory of a pipeline in diffusers' layout; only the components of the chosen stages are needed; "
@@ -111,12 +111,12 @@ static const char plain_note[] =
     "\"seconds\": the median of the repeats; \"least\": the fastest; \"/ plain\": "
     "seconds with one worker to those without the runtime.";
 
-enum { MOST_STAGES = 32, LARGEST_FILE = 1 << 20, MOST_TOKENS = 1 << 20 };
+enum { MAX_STAGES = 32, LARGEST_FILE = 1 << 20, MAX_TOKENS = 1 << 20 };
 
 struct measuring {
 	const struct stages_options *options;
 	struct smalti_stage_model model;
-	struct smalti_stage_spec stages[MOST_STAGES];
+	struct smalti_stage_spec stages[MAX_STAGES];
 	int count;
 	struct smalti_bench_report *report;
 	struct smalti_error *error;
@@ -126,8 +126,8 @@ struct measuring {
 
 static struct smalti_stage_spec *add_stage(struct measuring *m, enum smalti_stage_kind kind)
 {
-	if (m->count == MOST_STAGES) {
-		smalti_fail(m->error, SMALTI_EINVAL, "more than %d stages", MOST_STAGES);
+	if (m->count == MAX_STAGES) {
+		smalti_fail(m->error, SMALTI_EINVAL, "more than %d stages", MAX_STAGES);
 		return NULL;
 	}
 	struct smalti_stage_spec *stage = &m->stages[m->count++];
@@ -139,7 +139,7 @@ static struct smalti_stage_spec *add_stage(struct measuring *m, enum smalti_stag
 static int add_caption(struct measuring *m, const char *text)
 {
 	struct smalti_stage_spec *stage = add_stage(m, SMALTI_STAGE_T5);
-	if (!stage || smalti_parse_int64(text, 1, MOST_TOKENS, &stage->tokens[0], m->error) < 0)
+	if (!stage || smalti_parse_int64(text, 1, MAX_TOKENS, &stage->tokens[0], m->error) < 0)
 		return -1;
 	stage->captions = 1;
 	return 0;
@@ -176,7 +176,7 @@ static int parse_lengths(struct smalti_stage_spec *stage, char *text, struct sma
 	char *rest = NULL;
 	for (char *word = strtok_r(text, " \t\r\n", &rest); word && stage->captions < SMALTI_STAGE_CAPTIONS;
 	     word = strtok_r(NULL, " \t\r\n", &rest))
-		if (smalti_parse_int64(word, 1, MOST_TOKENS, &stage->tokens[stage->captions++], error) < 0)
+		if (smalti_parse_int64(word, 1, MAX_TOKENS, &stage->tokens[stage->captions++], error) < 0)
 			return -1;
 	return stage->captions ? 0 : smalti_fail(error, SMALTI_EINVAL, "no length");
 }

@@ -9,8 +9,8 @@ static int launch_attend(struct smalti_device *device, const struct attend_argum
 {
 	static const char *const kernels[][2] = {[SMALTI_F16] = {"attend_f16_wide", "attend_f16_narrow"},
 						 [SMALTI_BF16] = {"attend_bf16_wide", "attend_bf16_narrow"}};
-	const int64_t most = tensor ? SMALTI_TENSOR_QUERIES : SMALTI_ATTEND_QUERIES;
-	const int64_t tiles = a->captions + (a->queries + most - 1) / most;
+	const int64_t max = tensor ? SMALTI_TENSOR_QUERIES : SMALTI_ATTEND_QUERIES;
+	const int64_t tiles = a->captions + (a->queries + max - 1) / max;
 	const char *kernel = tensor ? kernels[a->dtype][a->columns <= SMALTI_ATTEND_NARROW] : "attend";
 	const struct smalti_launch launch = {kernel, tiles * a->heads * a->parts, SMALTI_ATTEND_THREADS};
 	return smalti_device_launch(device, &launch, (const struct smalti_device_memory *const *)buffers,
@@ -20,7 +20,7 @@ static int launch_attend(struct smalti_device *device, const struct attend_argum
 /* From so many scores per head on, a device's kernel for single tiles, if any, replaces cuDNN and the general
  * kernels. For heads of 64 columns cuDNN comes first, which is faster (docs/gpu/h200.md). Only this file
  * chooses. */
-enum { LEAST_TILE_SCORES = 1 << 15, CUDNN_HEAD = 64 };
+enum { MIN_TILE_SCORES = 1 << 15, CUDNN_HEAD = 64 };
 
 static struct smalti_device_attend_tile tile_of(const struct attend_arguments *a,
 						const struct smalti_attend_buffers *buffers, int block)
@@ -73,7 +73,7 @@ static bool attends_tiles(struct smalti_device *device, const struct attend_argu
 		has = a->keys[i] == 0 || smalti_device_attends_tile(device, &tile);
 		keys += a->keys[i];
 	}
-	return has && a->queries * keys >= LEAST_TILE_SCORES;
+	return has && a->queries * keys >= MIN_TILE_SCORES;
 }
 
 /* Attends to each tile by its own launch. */
@@ -107,12 +107,12 @@ int smalti_device_attend(struct smalti_device *device, const struct attend_argum
 {
 	struct attend_arguments a = *arguments;
 	const bool tensor = a.dtype != SMALTI_F32 && smalti_device_operands(device, a.dtype) == a.dtype;
-	const int64_t most = tensor && a.first && a.last ? a.head_dim : SMALTI_ATTEND_COLUMNS;
+	const int64_t max = tensor && a.first && a.last ? a.head_dim : SMALTI_ATTEND_COLUMNS;
 	if (attends_tiles(device, &a, buffers))
 		return attend_tiles(device, &a, buffers, error);
-	for (int64_t column = 0; column < a.head_dim; column += most) {
+	for (int64_t column = 0; column < a.head_dim; column += max) {
 		a.first_column = column;
-		a.columns = smalti_min(a.head_dim - column, most);
+		a.columns = smalti_min(a.head_dim - column, max);
 		a.parts = (a.columns + SMALTI_ATTEND_COLUMNS - 1) / SMALTI_ATTEND_COLUMNS;
 		if (launch_attend(device, &a, tensor, buffers, error) < 0)
 			return -1;

@@ -54,12 +54,12 @@ static int sum_moments(struct smalti_device *device, const struct edges_argument
 		       const struct smalti_device_memory *x, const struct smalti_device_memory *moments,
 		       struct smalti_error *error)
 {
-	enum { PART = 1 << 14, MOST_PARTS = 64 }; /* about how many elements of a group in a part */
+	enum { PART = 1 << 14, MAX_PARTS = 64 }; /* about how many elements of a group in a part */
 	const int64_t pixels = a->rows * a->width, parts = pixels * (a->channels / a->groups) / PART;
 	struct moments_arguments counted = {.pixels = pixels,
 					    .channels = a->channels,
 					    .groups = a->groups,
-					    .parts = smalti_min(smalti_max(parts, 1), MOST_PARTS)};
+					    .parts = smalti_min(smalti_max(parts, 1), MAX_PARTS)};
 	const char *kernel = moments_kernel(&counted);
 	const struct smalti_device_memory *const whole[] = {x, moments};
 	counted.step = (pixels + counted.parts - 1) / counted.parts;
@@ -121,10 +121,10 @@ static struct smalti_device_convolution describe(const struct conv_arguments *a,
 static bool has_convolution(struct smalti_device *device, const struct conv_arguments *a,
 			    const struct band *band, int64_t step)
 {
-	const struct smalti_device_convolution most = describe(a, band, step),
+	const struct smalti_device_convolution max = describe(a, band, step),
 					       last = describe(a, band, band->rows % step);
 	return band->weight.first == 0 && band->weight.dtype != SMALTI_F16 &&
-	       (band->rows < step || smalti_device_has_convolution(device, &most)) &&
+	       (band->rows < step || smalti_device_has_convolution(device, &max)) &&
 	       (last.rows == 0 || smalti_device_has_convolution(device, &last));
 }
 
@@ -241,16 +241,16 @@ static int prepare(struct smalti_device *device, const struct conv_memories *dat
 int smalti_device_conv(struct smalti_device *device, const struct conv_memories *data,
 		       const struct conv_arguments *a, struct smalti_error *error)
 {
-	static const int64_t most_patches = 256 << 20, most_elements = INT32_MAX; /* a library's 32 bits */
+	static const int64_t max_patches = 256 << 20, max_elements = INT32_MAX; /* a library's 32 bits */
 	struct band band;
 	if (prepare(device, data, a, &band, error) < 0)
 		return -1;
 	const int64_t value = smalti_dtype_bytes(band.weight.dtype), element = band.width * value,
-		      room = smalti_min(smalti_device_room(device), most_elements * value),
+		      room = smalti_min(smalti_device_room(device), max_elements * value),
 		      taken = rows_together(room, element * (a->stride * a->stride * a->in + a->out));
 	const bool whole = has_convolution(device, a, &band, taken);
 	const int64_t step =
-	    whole ? taken : rows_together(smalti_min(room, most_patches), element * 9 * a->in);
+	    whole ? taken : rows_together(smalti_min(room, max_patches), element * 9 * a->in);
 	for (int64_t row = 0; row < band.rows; row += step) {
 		const int64_t left = band.rows - row;
 		if ((whole ? convolve_rows : multiply)(device, data, a, &band, row, left < step ? left : step,

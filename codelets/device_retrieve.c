@@ -6,9 +6,9 @@
 /* Returns how many rows' scores are computed together. */
 static int64_t rows_together(const struct smalti_device *device, const struct search_rows_arguments *a)
 {
-	static const int64_t most = 1 << 14;
+	static const int64_t max = 1 << 14;
 	const int64_t room = smalti_device_room(device) / (a->queries * (int64_t)sizeof(float));
-	return smalti_max(smalti_min(smalti_min(room, most), a->rows), 1);
+	return smalti_max(smalti_min(smalti_min(room, max), a->rows), 1);
 }
 
 static int64_t tiles_of(int64_t count)

@@ -55,8 +55,8 @@ static int project_heads(struct smalti_device *device, const struct attend_heads
 }
 
 /* Attention by a library, with the bias as a matrix, for multiples of FUSED_STEP tokens, as each shape is
- * compiled at its first use. Below FUSED_LEAST tokens the general kernel takes no longer. */
-enum { FUSED_STEP = 64, FUSED_LEAST = 512 };
+ * compiled at its first use. Below FUSED_MIN tokens the general kernel takes no longer. */
+enum { FUSED_STEP = 64, FUSED_MIN = 512 };
 
 static struct smalti_device_sdpa fused_of(const struct attend_heads_arguments *a)
 {
@@ -86,7 +86,7 @@ static bool makes_heads(const struct smalti_device *device, const struct attend_
 static bool fuses(struct smalti_device *device, const struct attend_heads_arguments *a)
 {
 	const struct smalti_device_sdpa sdpa = fused_of(a);
-	return a->tokens >= FUSED_LEAST && !a->padding && 4 * a->pairs >= a->tokens * a->tokens &&
+	return a->tokens >= FUSED_MIN && !a->padding && 4 * a->pairs >= a->tokens * a->tokens &&
 	       bias_bytes(&sdpa) <= smalti_device_room(device) && makes_heads(device, a) &&
 	       smalti_device_has_sdpa(device, &sdpa);
 }
@@ -191,7 +191,7 @@ int smalti_device_attend_heads(struct smalti_device *device, const struct attend
 }
 
 /* Computes y [rows, columns] in `result` = x·Wᵀ, or its GELU. */
-static int project(struct smalti_device *device, const struct gated_gelu_arguments *a,
+static int project(struct smalti_device *device, const struct geglu_arguments *a,
 		   const struct smalti_device_matrix *x, const struct smalti_device_memory *weight,
 		   enum smalti_dtype dtype, const struct smalti_device_memory *y, enum smalti_dtype result,
 		   enum ending ending, struct smalti_error *error)
@@ -204,7 +204,7 @@ static int project(struct smalti_device *device, const struct gated_gelu_argumen
 }
 
 /* Tells whether products make both factors in the result's 16 bits, and the gate's GELU. */
-static bool makes_factors(const struct smalti_device *device, const struct gated_gelu_arguments *a,
+static bool makes_factors(const struct smalti_device *device, const struct geglu_arguments *a,
 			  enum smalti_dtype operands)
 {
 	const struct smalti_device_product product = {.rows = a->rows,
@@ -216,8 +216,8 @@ static bool makes_factors(const struct smalti_device *device, const struct gated
 	return a->result != SMALTI_F32 && smalti_device_makes(device, &product);
 }
 
-int smalti_device_gated_gelu(struct smalti_device *device, const struct gated_gelu_memories *data,
-			     const struct gated_gelu_arguments *a, struct smalti_error *error)
+int smalti_device_geglu(struct smalti_device *device, const struct geglu_memories *data,
+			const struct geglu_arguments *a, struct smalti_error *error)
 {
 	const struct operand_arguments operand = {a->rows,    a->in,      0,         a->in,
 						  a->compute, a->compute, a->compute};

@@ -127,12 +127,12 @@ static int take_room(struct smalti_device *device, struct wide *w, int64_t queri
 }
 
 /* Returns how many queries' scores have room at once. */
-static int64_t most_queries(const struct smalti_device *device, const struct wide *w)
+static int64_t max_queries(const struct smalti_device *device, const struct wide *w)
 {
 	const int64_t room = smalti_device_room(device) / (w->at.stride * (int64_t)sizeof(float));
 	const int64_t whole = room / MULTIPLE * MULTIPLE;
-	const int64_t most = smalti_min(w->a->queries, (int64_t)UINT32_MAX / w->a->head_dim);
-	return smalti_min(most, smalti_max(1, whole ? whole : room));
+	const int64_t max = smalti_min(w->a->queries, (int64_t)UINT32_MAX / w->a->head_dim);
+	return smalti_min(max, smalti_max(1, whole ? whole : room));
 }
 
 int smalti_device_attend_wide(struct smalti_device *device, const struct attention_memories *data,
@@ -145,7 +145,7 @@ int smalti_device_attend_wide(struct smalti_device *device, const struct attenti
 	for (int tile = 0; tile < SMALTI_MANY; tile++)
 		w.at.keys += a->keys[tile];
 	w.at.stride = smalti_round_up(w.at.keys, SMALTI_EIGHT);
-	const int64_t step = most_queries(device, &w);
+	const int64_t step = max_queries(device, &w);
 	if (take_state(device, &w, error) < 0 || take_room(device, &w, step, error) < 0)
 		return -1;
 	for (; w.at.first < a->queries; w.at.first += step) {

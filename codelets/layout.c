@@ -18,7 +18,8 @@ int smalti_cpu_convert(const struct convert_data *data, const struct convert_arg
 	return 0;
 }
 
-int smalti_cpu_join(const struct join_data *data, const struct join_arguments *a, struct smalti_error *error)
+int smalti_cpu_concat(const struct concat_data *data, const struct concat_arguments *a,
+		      struct smalti_error *error)
 {
 	(void)error;
 	memcpy(data->y, data->first, (size_t)a->first_bytes);
@@ -26,8 +27,8 @@ int smalti_cpu_join(const struct join_data *data, const struct join_arguments *a
 	return 0;
 }
 
-int smalti_cpu_take_columns(const struct take_columns_data *data, const struct take_columns_arguments *a,
-			    struct smalti_error *error)
+int smalti_cpu_slice_columns(const struct slice_columns_data *data, const struct slice_columns_arguments *a,
+			     struct smalti_error *error)
 {
 	(void)error;
 	for (int64_t i = 0; i < a->rows * a->parts; i++)

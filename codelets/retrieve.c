@@ -90,6 +90,6 @@ int smalti_cpu_clamp(const struct clamp_data *data, const struct clamp_arguments
 	(void)error;
 	float *y = data->y;
 	for (int64_t i = 0; i < a->count; i++)
-		y[i] = y[i] > a->most ? a->most : y[i];
+		y[i] = y[i] > a->max ? a->max : y[i];
 	return 0;
 }

@@ -82,8 +82,8 @@ int smalti_cpu_attend_heads(const struct attend_heads_data *data, const struct a
 	return attend(data, a, qkv, error);
 }
 
-int smalti_cpu_gated_gelu(const struct gated_gelu_data *data, const struct gated_gelu_arguments *a,
-			  struct smalti_error *error)
+int smalti_cpu_geglu(const struct geglu_data *data, const struct geglu_arguments *a,
+		     struct smalti_error *error)
 {
 	const int64_t bytes = a->rows * a->columns * smalti_dtype_bytes(a->result);
 	struct smalti_matmul matmul = {.rows = a->rows,

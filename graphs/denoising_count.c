@@ -4,7 +4,7 @@
 #include "rt/counting.h"
 #include "rt/session.h"
 
-enum { MOST_PASSES = 3, LATENT_PIXELS = 8 };
+enum { MAX_PASSES = 3, LATENT_PIXELS = 8 };
 
 /* What is counted, and for which places. */
 struct question {
@@ -56,7 +56,7 @@ static void begin(struct counting *c)
 	const struct smalti_denoiser_functions *f = c->denoiser->functions;
 	const int64_t patch = c->denoiser->patch_size, size = sizeof(float);
 	const int64_t row = patch * patch * c->denoiser->in_channels * size;
-	static const float timesteps[MOST_PASSES];
+	static const float timesteps[MAX_PASSES];
 	for (int k = 0; k < d->branches; k++) {
 		struct smalti_tile *text =
 		    smalti_tile_new(c->task_group, d->prompt_tokens[k], c->denoiser->text_width * size);
@@ -120,9 +120,9 @@ static struct smalti_load load_of(const struct smalti_counted *counted, double t
 				   .blocks = counted->blocks,
 				   .operations = tasks * counted->operations,
 				   .weights = counted->weights,
-				   .activations = counted->most[SMALTI_COUNTED_OWN],
-				   .buffers = counted->most[SMALTI_COUNTED_FOREIGN]};
-	memcpy(load.moves, counted->moves, sizeof(load.moves));
+				   .activations = counted->max[SMALTI_COUNTED_OWN],
+				   .buffers = counted->max[SMALTI_COUNTED_FOREIGN]};
+	memcpy(load.transfers, counted->transfers, sizeof(load.transfers));
 	return load;
 }
 
@@ -201,7 +201,7 @@ int smalti_denoising_loads(const struct smalti_denoising *denoising, const struc
 	struct question of = {
 	    .denoising = denoising, .strategy = *strategy, .devices = devices, .places = places};
 	of.strategy.warmup = 1;
-	of.passes = smalti_strategy_keeps(strategy) ? MOST_PASSES : MOST_PASSES - 1;
+	of.passes = smalti_strategy_keeps(strategy) ? MAX_PASSES : MAX_PASSES - 1;
 	if (smalti_tokens_cut(&of.tokens, &of.strategy, denoising->tokens, denoising->columns,
 			      band_of(denoising, strategy), error) < 0)
 		return -1;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "graphs/denoiser.h"
-#include "rt/moves.h"
+#include "rt/task_transfers.h"
 
 /* Counts what a denoising needs of a machine: its graph is inserted into a session that counts
  * (rt/counting.h). */
@@ -17,14 +17,14 @@ struct smalti_denoising {
 
 /* The share of one place. */
 struct smalti_load {
-	double moves[SMALTI_MOVES]; /* bytes that the place receives in the last pass */
-	double flops;               /* of a pass */
-	double attention;           /* the part of them that attends to other places' keys */
-	double blocks;              /* that a pass computes there, of all branches */
-	double operations;          /* of a pass: the tasks, if none are fused */
-	double weights;             /* bytes, in the form that the place uses */
-	double activations;         /* bytes of its own results, when it holds most */
-	double buffers;             /* bytes of other places' results, at that time */
+	double transfers[SMALTI_TRANSFER_KINDS]; /* bytes that the place receives in the last pass */
+	double flops;                            /* of a pass */
+	double attention;                        /* the part of them that attends to other places' keys */
+	double blocks;                           /* that a pass computes there, of all branches */
+	double operations;                       /* of a pass: the tasks, if none are fused */
+	double weights;                          /* bytes, in the form that the place uses */
+	double activations;                      /* bytes of its own results, when it holds most */
+	double buffers;                          /* bytes of other places' results, at that time */
 };
 
 /* Counts the load of each of the `places`, which are main memory and devices, or ranks. If a strategy places

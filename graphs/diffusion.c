@@ -140,7 +140,7 @@ static void lay_out(const struct run *r, const struct layout *layout, int64_t ar
 {
 	const struct smalti_latent_form from = form_of(r, r->now, arrays), to = form_of(r, layout, arrays);
 	struct smalti_tile *planes = smalti_latents_join(r->task_group, &from, tokens);
-	smalti_tile_moves_as(planes, SMALTI_MOVE_STREAM);
+	smalti_tile_set_transfer_kind(planes, SMALTI_TRANSFER_STREAM);
 	smalti_grid_release(tokens);
 	*tokens = smalti_latents_cut(r->task_group, &to, planes, 1.0);
 	smalti_tile_release(planes);
@@ -186,8 +186,8 @@ static void denoise(struct run *r)
 static struct smalti_tile *finish(struct run *r)
 {
 	for (int64_t b = 0; b < bands_of(r)->bands; b++)
-		smalti_tile_moves_as(smalti_grid_tile(&r->x, b),
-				     SMALTI_MOVE_OTHER); /* behind the last pass */
+		smalti_tile_set_transfer_kind(smalti_grid_tile(&r->x, b),
+					      SMALTI_TRANSFER_OTHER); /* behind the last pass */
 	const struct smalti_latent_form form = form_of(r, r->now, 1);
 	return smalti_latents_join(r->task_group, &form, &r->x);
 }

@@ -29,7 +29,7 @@ struct smalti_grid smalti_latents_cut(struct smalti_task_group *task_group,
 	for (int64_t b = 0; b < partition->bands; b++) {
 		const struct patchify_buffers buffers = {.planes = planes, .tokens = smalti_grid_tile(&y, b)};
 		const struct patchify_arguments arguments = smalti_latent_band(form, b, scale);
-		smalti_tile_moves_as(buffers.tokens, SMALTI_MOVE_STREAM);
+		smalti_tile_set_transfer_kind(buffers.tokens, SMALTI_TRANSFER_STREAM);
 		smalti_insert_patchify(task_group, &buffers, &arguments);
 	}
 	return y;

@@ -180,7 +180,7 @@ void smalti_parameter_take(const struct smalti_parameter *parameter, struct smal
 {
 	const struct smalti_parameter_layout layout = smalti_parameter_layout(parameter);
 	const int64_t size = sizeof(float);
-	smalti_insert(take_columns, task_group, (.x = whole, .y = parameter->value), .rows = layout.rows,
+	smalti_insert(slice_columns, task_group, (.x = whole, .y = parameter->value), .rows = layout.rows,
 		      .parts = 1, .in = layout.in * size, .first = layout.first * size,
 		      .columns = layout.columns * size);
 }

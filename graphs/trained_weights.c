@@ -114,7 +114,7 @@ static void join_parts(struct smalti_weight *weight, struct smalti_task_group *t
 {
 	const struct smalti_tensor_view *part = weight->source.part;
 	weight->tile = smalti_tile_new(task_group, 1, part[0].bytes + part[1].bytes);
-	smalti_insert(join, task_group,
+	smalti_insert(concat, task_group,
 		      (.first = smalti_weight_step_part(weight, 0),
 		       .second = smalti_weight_step_part(weight, 1), .y = weight->tile),
 		      .first_bytes = part[0].bytes, .second_bytes = part[1].bytes);

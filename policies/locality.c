@@ -117,14 +117,14 @@ static double free_at(const struct state *state, const struct place *place, int 
 static struct place *source_of(struct state *state, starpu_data_handle_t handle, unsigned to)
 {
 	struct place *best = NULL;
-	double most = 0;
+	double max = 0;
 	for (int i = 0; i < state->places; i++) {
 		const unsigned from = state->place[i].node;
 		if (from == to || !policy_is_valid(handle, from))
 			continue;
 		const double bandwidth = starpu_transfer_bandwidth(from, to);
-		if (bandwidth > most)
-			most = bandwidth, best = &state->place[i];
+		if (bandwidth > max)
+			max = bandwidth, best = &state->place[i];
 	}
 	return best;
 }
@@ -282,11 +282,11 @@ static struct starpu_task *others_task(struct state *state, int own, int *of)
 {
 	const double now = starpu_timing_now();
 	struct starpu_task *best = NULL;
-	double most = 0;
+	double max = 0;
 	for (int i = 0; i < state->places; i++) {
 		const double gain = i == own ? 0 : gain_of(state, &state->place[i], own, now);
-		if (gain > most)
-			most = gain, best = starpu_task_list_back(&state->place[i].ready), *of = i;
+		if (gain > max)
+			max = gain, best = starpu_task_list_back(&state->place[i].ready), *of = i;
 	}
 	return best;
 }

@@ -166,7 +166,7 @@ void attention_call_whole(enum smalti_isa isa, const struct attention_problem *p
 }
 
 void attention_call_in_blocks(enum smalti_isa isa, const struct attention_problem *p, int64_t cut,
-			      int64_t most)
+			      int64_t max)
 {
 	struct smalti_attention a = p->attention;
 	struct smalti_keys blocks[128];
@@ -176,7 +176,7 @@ void attention_call_in_blocks(enum smalti_isa isa, const struct attention_proble
 	for (int64_t key = 0; key < p->shape.keys;) {
 		a.first = key == 0;
 		a.bias_origin = p->attention.bias_origin + key;
-		for (a.blocks = 0; a.blocks < most && key < p->shape.keys; a.blocks++) {
+		for (a.blocks = 0; a.blocks < max && key < p->shape.keys; a.blocks++) {
 			int64_t count = p->shape.keys - key < cut ? p->shape.keys - key : cut;
 			blocks[a.blocks] = attention_keys(p, key, count);
 			key += count;

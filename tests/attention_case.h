@@ -39,11 +39,11 @@ void attention_call(enum smalti_isa isa, const struct smalti_attention *a, const
 		    const struct smalti_keys *blocks, float *state, void *y);
 /* Widens the result of a call in operands[3] to the problem's y. */
 void attention_widen(const struct attention_problem *p);
-/* Compute the problem's y: all keys at once, or in blocks of `cut` keys, `most` of them in a call, as a graph
+/* Compute the problem's y: all keys at once, or in blocks of `cut` keys, `max` of them in a call, as a graph
  * of bands does. */
 void attention_call_whole(enum smalti_isa isa, const struct attention_problem *p);
 void attention_call_in_blocks(enum smalti_isa isa, const struct attention_problem *p, int64_t cut,
-			      int64_t most);
+			      int64_t max);
 
 /* Names the case, in a static buffer. */
 const char *attention_name(enum smalti_isa isa, const struct attention_shape *shape);

@@ -14,7 +14,7 @@ struct smalti_session *judge_session(const struct judge_schedule *schedule)
 	if (schedule->policy)
 		return stage_session(schedule->policy, schedule->workers);
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_session *session = smalti_session_open_plain(&error);
+	struct smalti_session *session = smalti_session_open_sequential(&error);
 	SUCCEEDS(session ? 0 : -1, &error, "session");
 	return session;
 }
@@ -91,13 +91,12 @@ int64_t judge_draw(uint64_t *state, const int64_t *choices, int count)
 	return choices[(int)((test_random(state) + 1) / 2 * (float)count)];
 }
 
-int64_t judge_draw_tile(uint64_t *state, const int64_t *choices, int count, int64_t extent,
-			int64_t most_tiles)
+int64_t judge_draw_tile(uint64_t *state, const int64_t *choices, int count, int64_t extent, int64_t max_tiles)
 {
 	int64_t tile;
 	do {
 		tile = judge_draw(state, choices, count);
 		tile = tile < extent ? tile : extent;
-	} while ((extent - 1) / tile >= most_tiles);
+	} while ((extent - 1) / tile >= max_tiles);
 	return tile;
 }

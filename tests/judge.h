@@ -36,4 +36,4 @@ float *judge_filled(int64_t count, double a, double b); /* test_fill() */
 int64_t judge_draw(uint64_t *state, const int64_t *choices, int count);
 /* Draws a tile, at most the extent: then equal numbers are equal tilings. */
 int64_t judge_draw_tile(uint64_t *state, const int64_t *choices, int count, int64_t extent,
-			int64_t most_tiles);
+			int64_t max_tiles);

@@ -114,7 +114,7 @@ dist_check_SCRIPTS += tests/examples.sh
 dist_check_SCRIPTS += tests/isa.sh
 # Those above take minutes: they are begun first, so that none of them runs alone at the end.
 dist_check_SCRIPTS += tests/topology.sh
-dist_check_SCRIPTS += tests/account.sh
+dist_check_SCRIPTS += tests/transfer_report.sh
 dist_check_SCRIPTS += tests/bench.sh
 dist_check_SCRIPTS += tests/cuda.sh
 dist_check_SCRIPTS += tests/cuda_repeats.sh

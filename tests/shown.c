@@ -93,13 +93,13 @@ struct image {
 
 static int nearest_colour(const unsigned char *rgb)
 {
-	int best = 0, least = 1 << 30;
+	int best = 0, min = 1 << 30;
 	for (int i = 0; i < COLOURS; i++) {
 		const int red = rgb[0] - colours[i].red, green = rgb[1] - colours[i].green,
 			  blue = rgb[2] - colours[i].blue;
 		const int far = red * red + green * green + blue * blue;
-		best = far < least ? i : best;
-		least = far < least ? far : least;
+		best = far < min ? i : best;
+		min = far < min ? far : min;
 	}
 	return best;
 }
@@ -172,7 +172,7 @@ static int largest_part(const struct image *p, int colour, struct mask *part)
 	const int count = p->width * p->height;
 	struct mask left = {p->width, p->height, memory((size_t)count)};
 	unsigned char *found = memory((size_t)count);
-	int *stack = memory((size_t)count * sizeof(*stack)), most = 0;
+	int *stack = memory((size_t)count * sizeof(*stack)), max = 0;
 	*part = (struct mask){p->width, p->height, memory((size_t)count)};
 	for (int i = 0; i < count; i++)
 		left.in[i] = p->colour[i] == colour;
@@ -181,14 +181,14 @@ static int largest_part(const struct image *p, int colour, struct mask *part)
 			continue;
 		memset(found, 0, (size_t)count);
 		const int size = take_part(&left, i, found, stack);
-		if (size > most)
+		if (size > max)
 			memcpy(part->in, found, (size_t)count);
-		most = size > most ? size : most;
+		max = size > max ? size : max;
 	}
 	free(left.in);
 	free(found);
 	free(stack);
-	return most;
+	return max;
 }
 
 /* A mask's box, made square and scaled to SIDE by SIDE. */
@@ -237,7 +237,7 @@ static void draw(int shape, bool square[SIDE * SIDE])
 static int shape_of(bool square[SIDE * SIDE])
 {
 	int best = 0;
-	double most = -1;
+	double max = -1;
 	for (int shape = 0; shape < SHAPES; shape++) {
 		static bool drawn[SIDE * SIDE];
 		double both = 0, either = 0;
@@ -246,8 +246,8 @@ static int shape_of(bool square[SIDE * SIDE])
 			both += square[i] && drawn[i];
 			either += square[i] || drawn[i];
 		}
-		best = both / either > most ? shape : best;
-		most = both / either > most ? both / either : most;
+		best = both / either > max ? shape : best;
+		max = both / either > max ? both / either : max;
 	}
 	return best;
 }

@@ -40,7 +40,7 @@ json.dump(trace | {"traceEvents": slow}, open("slow.json", "w"))
 for name, times in ("zero", 0), ("fast", 1e-9):
     json.dump(trace | {"traceEvents": [e | {"dur": e["dur"] * times} if "dur" in e else e for e in events]}, open(name + ".json", "w"))
 events[1]["args"]["name"] = "CUDA 1.0 (T4 14.0 GiB)"
-json.dump(trace, open("unlike.json", "w"))
+json.dump(trace, open("heterogeneous.json", "w"))
 PYTHON
 expect 0 '' "$SMALTI" simulate --measured known.json,known.json --precision f16 --calibrate machine.json
 python3 - <<'PYTHON' || fail "calibrated: $(cat machine.json)"
@@ -65,7 +65,7 @@ done <<'REFUSED'
 2|--calibrate needs --measured|
 2|not one of --machine|--measured known.json --machine 32-cores
 1|cannot be opened|--measured nowhere.json
-1|devices that are not alike, 'T4' and 'A100'|--measured unlike.json
+1|devices that are not alike, 'T4' and 'A100'|--measured heterogeneous.json
 1|no memory of CPUs|--measured place.json
 1|no link between main memory and A100|--measured unlinked.json
 1|too few operations on CPUs|--measured few.json
@@ -224,9 +224,9 @@ simulate alone --machine 4xA100-PCIe "${sigma[@]}" --gpus 1 --blocking
 # Shares by speed go by attention, too, which takes a third of this.
 sed '/"T4"/,/}]/s/"attention": {"f32": 4, "f16": 8.6}/"attention": {"f32": 4, "f16": 2}/' \
     "$(dirname "$SMALTI_TESTDATA")/../machines/A100-L40-T4.json" >attention.json
-unlike=(--machine ./attention.json "${sigma[@]}" --size 1024x1024 --strategy ring)
-simulate by-speed "${unlike[@]}" --shares auto
-simulate by-products "${unlike[@]}" --shares 0:1:0.73:0.11
+heterogeneous=(--machine ./attention.json "${sigma[@]}" --size 1024x1024 --strategy ring)
+simulate by-speed "${heterogeneous[@]}" --shares auto
+simulate by-products "${heterogeneous[@]}" --shares 0:1:0.73:0.11
 less "$(value by-speed step)" "$(value by-products step)" 0.9
 
 # Several policies, and the table for people.

@@ -20,7 +20,7 @@ static void look_up(struct smalti_session *session, int32_t id)
 		      .dim = 1, .vocabulary = 2, .columns = 1, .dtype = SMALTI_F32);
 	for (size_t i = 0; i < COUNT_OF(tiles); i++)
 		smalti_tile_release(tiles[i]);
-	smalti_task_group_seal(group, NULL, NULL);
+	smalti_task_group_close(group, NULL, NULL);
 	smalti_task_group_wait(group);
 	puts(smalti_task_group_status(group, &error) < 0 ? error.message : "done");
 	smalti_task_group_free(group);

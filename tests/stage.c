@@ -145,7 +145,8 @@ static void estimated(struct smalti_task_group *task_group, const struct smalti_
 	char text[96];
 	smalti_task_group_progress(task_group, &progress);
 	snprintf(text, sizeof(text), "plan: %g estimated, %g inserted", plan->flops, progress.inserted);
-	CHECK(smalti_task_group_broken(task_group) || task_group->session->plain || /* which counts nothing */
+	CHECK(smalti_task_group_broken(task_group) ||
+		  task_group->session->sequential || /* which counts nothing */
 		  (plan->flops > 0.97 * progress.inserted && plan->flops <= 1.001 * progress.inserted),
 	      text);
 }

@@ -43,10 +43,10 @@ static struct smalti_store *open_store(const struct job *job, struct smalti_erro
 	return store;
 }
 
-static void rest(int64_t most)
+static void rest(int64_t max)
 {
-	if (most > 0)
-		usleep((useconds_t)(rand() % most));
+	if (max > 0)
+		usleep((useconds_t)(rand() % max));
 }
 
 static int make(struct smalti_store *store, const struct job *job, const struct smalti_range *range,

@@ -272,7 +272,7 @@ static void every_allocation_of_gradients(void)
 	enum { SHARE = 400 };
 	struct smalti_error error = SMALTI_NO_ERROR;
 	atomic_store(&failing, 0);
-	struct smalti_session *session = smalti_session_open_plain(&error);
+	struct smalti_session *session = smalti_session_open_sequential(&error);
 	for (int i = 0; i < 2; i++) {
 		atomic_store(&calls, 0);
 		SUCCEEDS(take_gradients(session, &error), &error, "without a failure");

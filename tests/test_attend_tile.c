@@ -20,7 +20,7 @@
 static const int64_t head_dims[] = {64, 72, 80, 96, 128};
 static const enum smalti_dtype dtypes[] = {SMALTI_F16, SMALTI_BF16};
 
-enum { MOST_TILES = 3, BEHIND = 64 /* elements behind y, which nobody may change */ };
+enum { MAX_TILES = 3, BEHIND = 64 /* elements behind y, which nobody may change */ };
 
 struct shape {
 	int64_t queries, keys, heads, head_dim;
@@ -37,9 +37,9 @@ static const char *const ways[WAYS] = {"tiles", "blocks", "mixed", "cuDNN", "gen
  * `width` and then as many of values. */
 struct problem {
 	struct shape shape;
-	int64_t width, begins[MOST_TILES + 1]; /* the first key of each tile */
+	int64_t width, begins[MAX_TILES + 1]; /* the first key of each tile */
 	float scale, *q, *k, *v, *y, *lse;
-	const struct smalti_device_memory *on_q, *on_kv[MOST_TILES], *on_state, *on_y, *on_lse;
+	const struct smalti_device_memory *on_q, *on_kv[MAX_TILES], *on_state, *on_y, *on_lse;
 	struct smalti_device *device;
 	enum way way;
 	struct smalti_error error;
@@ -323,10 +323,10 @@ static void compare_row(const struct problem *p, int64_t query, int64_t head, do
 }
 
 /* Of large problems some queries: a row and a column of each kind in a tile of 128. */
-static struct errors compare(const struct problem *p, int64_t most)
+static struct errors compare(const struct problem *p, int64_t max)
 {
 	const struct shape *s = &p->shape;
-	const int64_t step = s->queries <= most ? 1 : (s->queries / most) | 1;
+	const int64_t step = s->queries <= max ? 1 : (s->queries / max) | 1;
 	struct errors errors = {0, 0, 0};
 	double *scores = room(s->keys * (int64_t)sizeof(double));
 	for (int64_t query = 0; query < s->queries; query += step)
@@ -399,7 +399,7 @@ static void try_all(struct trials *trials)
 						    1 + number % 3,
 						    head_dims[form % COUNT(head_dims)],
 						    dtypes[form / COUNT(head_dims)],
-						    lengths[i] < 63 ? 1 : 1 + number / 2 % MOST_TILES};
+						    lengths[i] < 63 ? 1 : 1 + number / 2 % MAX_TILES};
 			try_shape(trials, &shape);
 		}
 		try_shape(trials, &(const struct shape){form % 2 ? 1100 : 1024, form % 3 ? 1024 : 1100, 1,

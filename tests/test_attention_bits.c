@@ -19,8 +19,8 @@ static void calls_change_no_bit(void)
 		for (int isa = 0; shape->cut && isa <= (int)smalti_isa(); isa++) {
 			attention_call_in_blocks((enum smalti_isa)isa, &p, shape->cut, 128);
 			memcpy(before, p.y, bytes);
-			for (int64_t most = 1; most <= 3; most += 2) {
-				attention_call_in_blocks((enum smalti_isa)isa, &p, shape->cut, most);
+			for (int64_t max = 1; max <= 3; max += 2) {
+				attention_call_in_blocks((enum smalti_isa)isa, &p, shape->cut, max);
 				CHECK(!memcmp(before, p.y, bytes),
 				      attention_name((enum smalti_isa)isa, shape));
 			}

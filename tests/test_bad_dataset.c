@@ -27,7 +27,7 @@ static int read_image(const char *path, struct smalti_error *error)
 	return status;
 }
 
-static struct outcome try_item(enum smalti_dataset_status status, const struct smalti_record *record,
+static struct outcome try_item(enum smalti_dataset_status status, const struct smalti_dataset_record *record,
 			       const struct smalti_error *error)
 {
 	struct outcome outcome = {.error = *error};
@@ -63,7 +63,7 @@ static void every_bad_item_is_told(void)
 	for (int i = 0; i < BAD_ITEMS; i++) {
 		const struct bad_item *item = &bad_items[i];
 		struct smalti_error why = SMALTI_NO_ERROR;
-		struct smalti_record record;
+		struct smalti_dataset_record record;
 		const enum smalti_dataset_status status = smalti_dataset_next(dataset, &record, &why);
 		const struct outcome outcome = try_item(status, &record, &why);
 		CHECK(strcmp(record.key, item->key) == 0, record.key);

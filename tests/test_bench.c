@@ -119,7 +119,7 @@ static void every_codelet_has_a_case(void)
 
 /* What part of a case's buffers the row's formula counts at least: all but small vectors, except where a task
  * touches a part of a buffer, and where the packed form is larger than the weights. */
-static double least_share(enum smalti_op_number op)
+static double min_share(enum smalti_op_number op)
 {
 	switch (op) {
 	case SMALTI_OP_embed_tokens:
@@ -155,7 +155,7 @@ static int weigh(void *user, const struct smalti_bench_case *c)
 		}
 	const double counted = op->bytes(c->arguments);
 	CHECK(counted > 0 && counted <= touched, c->name);
-	CHECK(odd || counted >= least_share(c->op) * touched, c->name);
+	CHECK(odd || counted >= min_share(c->op) * touched, c->name);
 	return 0;
 }
 

@@ -182,7 +182,7 @@ static void squeezing_crops_nothing(void)
 
 static void sides_that_none_has_are_refused(void)
 {
-	const int64_t most = SMALTI_FIT_SIDE_MAX;
+	const int64_t max = SMALTI_FIT_SIDE_MAX;
 	const struct {
 		int64_t from_height, from_width, height, width;
 		const char *word;
@@ -191,10 +191,10 @@ static void sides_that_none_has_are_refused(void)
 	    {1, -1, 1, 1, "of -1x1"},
 	    {1, 1, 0, 1, "cover 1x0"},
 	    {1, 1, 1, 0, "cover 0x1"},
-	    {1, most + 1, 1, 1, "of 2147483648x1"},
+	    {1, max + 1, 1, 1, "of 2147483648x1"},
 	    {1, 1, INT64_MAX, 1, "expected sides of 1 to 2147483647"},
-	    {1, most, 256, 256, "resized to 549755813632x256"},
-	    {most, 1, most, most, "has to be cropped"},
+	    {1, max, 256, 256, "resized to 549755813632x256"},
+	    {max, 1, max, max, "has to be cropped"},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;

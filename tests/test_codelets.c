@@ -357,13 +357,13 @@ static void naive_attention(const float *q, const float *kv, const float *bias, 
 		}
 }
 
-/* The next task's blocks of `block` keys, at most `most`, from a->first_key on; where they end. */
+/* The next task's blocks of `block` keys, at most `max`, from a->first_key on; where they end. */
 static int take_blocks(struct attention_arguments *a, const void **blocks, const float *kv, int block,
-		       int most)
+		       int max)
 {
 	int key = (int)a->first_key;
 	for (int i = 0; i < SMALTI_MANY; i++) {
-		const bool given = i < most && key < TOKENS;
+		const bool given = i < max && key < TOKENS;
 		blocks[i] = given ? kv + key * 2 * WIDTH : NULL;
 		a->keys[i] = !given ? 0 : key + block < TOKENS ? block : TOKENS - key;
 		key += (int)a->keys[i];
@@ -371,9 +371,9 @@ static int take_blocks(struct attention_arguments *a, const void **blocks, const
 	return key;
 }
 
-/* All keys in blocks of `block`, `most` of them to a task, for the queries from `first` on. */
+/* All keys in blocks of `block`, `max` of them to a task, for the queries from `first` on. */
 static void attend(const float *q, const float *kv, const float *bias, int first, int queries, int block,
-		   int most, float *y, float *lse)
+		   int max, float *y, float *lse)
 {
 	float *state = fresh_floats(smalti_attention_state(queries, HEADS, HEAD_DIM));
 	struct attention_arguments a = {.queries = queries,
@@ -385,7 +385,7 @@ static void attend(const float *q, const float *kv, const float *bias, int first
 	struct smalti_error error = SMALTI_NO_ERROR;
 	for (int end; a.first_key < TOKENS; a.first_key = end) {
 		struct attention_data data = {.q = q, .bias = bias, .state = state, .y = y, .lse = lse};
-		end = take_blocks(&a, data.kv, kv, block, most);
+		end = take_blocks(&a, data.kv, kv, block, max);
 		a.first = a.first_key == 0;
 		a.last = end == TOKENS;
 		SUCCEEDS(smalti_cpu_attention(&data, &a, &error), &error, "attention");

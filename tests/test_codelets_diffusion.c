@@ -45,8 +45,8 @@ static void conditioning(void)
 static void layout(void)
 {
 	char y[5] = "....";
-	RUN(join, (.first = "abc", .second = "d", .y = y), .first_bytes = 3, .second_bytes = 1);
-	CHECK(strcmp(y, "abcd") == 0, "join");
+	RUN(concat, (.first = "abc", .second = "d", .y = y), .first_bytes = 3, .second_bytes = 1);
+	CHECK(strcmp(y, "abcd") == 0, "concat");
 	RUN(copy, (.x = "wxyz", .y = y), .bytes = 3);
 	CHECK(strcmp(y, "wxyd") == 0, "copy");
 	RUN(clear, (.y = y), .bytes = 2);

@@ -167,7 +167,7 @@ static double gelu(double z)
 	return 0.5 * z * (1 + tanh(sqrt(2 / M_PI) * (z + 0.044715 * z * z * z)));
 }
 
-static void gated_gelu(void)
+static void geglu(void)
 {
 	enum { ROWS = 3, IN = 11, OUT = 7, FIRST = 2, COLUMNS = 5 };
 	uint64_t state = 9;
@@ -177,8 +177,8 @@ static void gated_gelu(void)
 		const enum smalti_dtype other = dtypes[(i + 1) % COUNT(dtypes)];
 		struct misaligned gate = kernel_misalign(dtypes[i], w0, OUT * IN),
 				  weight = kernel_misalign(other, w1, OUT * IN);
-		RUN(gated_gelu, (.x = x, .gate = gate.data, .weight = weight.data, .y = y), .rows = ROWS,
-		    .in = IN, .first = FIRST, .columns = COLUMNS, .dtype = {dtypes[i], other});
+		RUN(geglu, (.x = x, .gate = gate.data, .weight = weight.data, .y = y), .rows = ROWS, .in = IN,
+		    .first = FIRST, .columns = COLUMNS, .dtype = {dtypes[i], other});
 		for (int j = 0; j < ROWS * COLUMNS; j++) {
 			const float *row = x + j / COLUMNS * IN;
 			const int64_t at = (FIRST + j % COLUMNS) * IN;
@@ -203,7 +203,7 @@ static void f16_goes_on_as_f32(void)
 		x[i] = smalti_f32_to_f16(2);
 		w[i] = 30;
 	}
-	RUN(gated_gelu, (.x = x, .gate = w, .weight = w, .y = &hidden), .rows = 1, .in = IN, .columns = 1,
+	RUN(geglu, (.x = x, .gate = w, .weight = w, .y = &hidden), .rows = 1, .in = IN, .columns = 1,
 	    .compute = SMALTI_F16, .result = SMALTI_F32);
 	CHECK(hidden == 90000, "gated gelu");
 	RUN(sum_shards, (.x = {&hidden}, .weight = w, .y = &y), .rows = 1, .in = 1, .columns = 1,
@@ -246,7 +246,7 @@ static const struct test tests[] = {
     {"relative_bias", relative_bias},
     {"rmsnorm", rmsnorm},
     {"attend_heads", attend_heads},
-    {"gated_gelu", gated_gelu},
+    {"geglu", geglu},
     {"f16 goes on as f32", f16_goes_on_as_f32},
     {"sum_shards", sum_shards},
 };

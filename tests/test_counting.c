@@ -55,8 +55,8 @@ static int64_t tiles(int count)
 static void beside_others(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_session *plain = smalti_session_open_plain(&error);
-	SUCCEEDS(plain ? 0 : -1, &error, "plain");
+	struct smalti_session *sequential = smalti_session_open_sequential(&error);
+	SUCCEEDS(sequential ? 0 : -1, &error, "sequential");
 	begin(2, true);
 	CHECK(smalti_session_place_count(counts) == 2, "places");
 	end();
@@ -65,13 +65,13 @@ static void beside_others(void)
 		FAILS(smalti_session_open_counting(wrong[i], false, &error) ? 0 : -1, &error, SMALTI_EINVAL,
 		      "so many", "places");
 	error = (struct smalti_error)SMALTI_NO_ERROR;
-	struct smalti_task_group *runs = smalti_task_group_new(plain, "runs", 0, &error);
+	struct smalti_task_group *runs = smalti_task_group_new(sequential, "runs", 0, &error);
 	struct smalti_tile *x = smalti_tile_new(runs, 1, BYTES);
 	smalti_insert(clear, runs, (.y = x), .bytes = BYTES);
 	CHECK(x && x->memory, "tiles of the other session have memory");
 	smalti_tile_release(x);
 	smalti_task_group_free(runs);
-	SUCCEEDS(smalti_session_close(plain, &error), &error, "close");
+	SUCCEEDS(smalti_session_close(sequential, &error), &error, "close");
 }
 
 /* Tasks are their rows' operations, where they run; nothing of a tile is touched. */
@@ -100,19 +100,19 @@ static void transfers(void)
 	begin(PLACES, true);
 	struct smalti_tile *x = tile(), *y = tile(), *z = tile();
 	write_at(1, x);
-	smalti_tile_moves_as(x, SMALTI_MOVE_STREAM);
+	smalti_tile_set_transfer_kind(x, SMALTI_TRANSFER_STREAM);
 	write_at(2, y);
 	write_at(2, z);
 	const struct smalti_counting *c = counts->counting;
 	for (int i = 0; i < 3; i++)
 		add_at(2, x, y);
-	CHECK(c->at[2].moves[SMALTI_MOVE_STREAM] == BYTES, "once");
+	CHECK(c->at[2].transfers[SMALTI_TRANSFER_STREAM] == BYTES, "once");
 	add_at(1, y, x);
 	add_at(2, x, z);
-	CHECK(c->at[2].moves[SMALTI_MOVE_STREAM] == 2 * BYTES, "again");
-	CHECK(c->at[1].moves[SMALTI_MOVE_OTHER] == BYTES, "the other way");
-	CHECK(c->at[2].most[SMALTI_COUNTED_OWN] == tiles(2) &&
-		  c->at[2].most[SMALTI_COUNTED_FOREIGN] == tiles(1),
+	CHECK(c->at[2].transfers[SMALTI_TRANSFER_STREAM] == 2 * BYTES, "again");
+	CHECK(c->at[1].transfers[SMALTI_TRANSFER_OTHER] == BYTES, "the other way");
+	CHECK(c->at[2].max[SMALTI_COUNTED_OWN] == tiles(2) &&
+		  c->at[2].max[SMALTI_COUNTED_FOREIGN] == tiles(1),
 	      "two of its own, and one that came");
 	struct smalti_tile *const all[] = {x, y, z};
 	for (int i = 0; i < COUNT(all); i++)
@@ -134,37 +134,35 @@ static void layers(void)
 			smalti_tile_release(x);
 		}
 	}
-	CHECK(counts->counting->at[1].most[SMALTI_COUNTED_OWN] == tiles(2), "two of a layer");
+	CHECK(counts->counting->at[1].max[SMALTI_COUNTED_OWN] == tiles(2), "two of a layer");
 	CHECK(counts->counting->at[1].blocks == 3 && counts->counting->at[2].blocks == 0, "layers");
 	end();
 }
 
-/* The same of turns, whose tasks wait for those before: but the first ones waited for nothing. */
-static void turns(void)
+/* The same with barriers, whose tasks wait for those before: but the first ones waited for nothing. */
+static void barriers(void)
 {
 	begin(1, false);
-	struct smalti_tile *turn = tile();
+	struct smalti_tile *barrier = tile();
 	smalti_counting_mark(counts->counting);
 	for (int i = 0; i < 4; i++) {
 		struct smalti_tile *x = tile(), *y = tile();
 		smalti_tile_release(x);
-		smalti_task_group_behind(task_group, turn);
+		smalti_task_group_behind(task_group, barrier);
 		smalti_tile_release(y);
 	}
 	CHECK(counts->counting->marked == tiles(1), "what was there before");
-	/* The first turn waits for nothing: its two tiles and those before it may all be there. Later ones
-	 * have two, and one that the turn before has left. */
-	CHECK(counts->counting->most == tiles(4), "two turns' tiles");
-	smalti_tile_release(turn);
+	/* The tasks before the second barrier wait for nothing: its two tiles and those before it may all be
+	 * there. Later ones have two, and one that was left before the barrier. */
+	CHECK(counts->counting->max == tiles(4), "two barriers' tiles");
+	smalti_tile_release(barrier);
 	end();
 }
 
 static const struct test tests[] = {
-    {"beside others", beside_others},
-    {"arithmetic", arithmetic},
-    {"transfers", transfers},
-    {"layers", layers},
-    {"turns", turns},
+    {"beside others", beside_others}, {"arithmetic", arithmetic},
+    {"transfers", transfers},         {"layers", layers},
+    {"barriers", barriers},
 };
 
 TEST_MAIN("counting", tests)

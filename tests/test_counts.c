@@ -178,7 +178,7 @@ WORK_OF(attend_heads)
 	mark_all(1, a->compute, a->tokens * columns, WRITTEN);
 }
 
-WORK_OF(gated_gelu)
+WORK_OF(geglu)
 {
 	const struct matmul_arguments both = {
 	    .rows = a->rows, .in = a->in, .out = a->columns, .x_dtype = a->compute, .result = a->result};

@@ -25,8 +25,8 @@ static const char *read_source(const struct smalti_image_source *source)
 	if (!file)
 		return "(none)";
 	fseek(file, (long)source->offset, SEEK_SET);
-	const size_t most = source->bytes < 0 ? sizeof(text) - 1 : (size_t)source->bytes;
-	text[fread(text, 1, most, file)] = '\0';
+	const size_t max = source->bytes < 0 ? sizeof(text) - 1 : (size_t)source->bytes;
+	text[fread(text, 1, max, file)] = '\0';
 	fclose(file);
 	return text;
 }
@@ -37,7 +37,7 @@ static bool same(const struct smalti_caption_text *found, const char *expected)
 	       memcmp(found->text, expected, found->length) == 0;
 }
 
-static void check_item(const struct smalti_record *record, int index, const char *what)
+static void check_item(const struct smalti_dataset_record *record, int index, const char *what)
 {
 	const struct dataset_item *item = &items[index];
 	CHECK(record->index == index, what);
@@ -49,7 +49,7 @@ static void check_item(const struct smalti_record *record, int index, const char
 static void check_next(struct smalti_dataset *dataset, int index, const char *what)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_record record;
+	struct smalti_dataset_record record;
 	const enum smalti_dataset_status status = smalti_dataset_next(dataset, &record, &error);
 	CHECK(status == SMALTI_DATASET_RECORD, error.message);
 	if (status == SMALTI_DATASET_RECORD)
@@ -59,7 +59,7 @@ static void check_next(struct smalti_dataset *dataset, int index, const char *wh
 static void check_all(struct smalti_dataset *dataset, const char *what)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_record record;
+	struct smalti_dataset_record record;
 	for (int i = 0; i < ITEMS; i++)
 		check_next(dataset, i, what);
 	CHECK(smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_END, what);
@@ -102,14 +102,14 @@ static void images_are_where_the_record_says(void)
 		struct smalti_dataset *dataset = dataset_open(directory, format->file, true, &error);
 		CHECK(dataset, error.message);
 		for (int j = 0; dataset && j < ITEMS; j++) {
-			struct smalti_record record;
+			struct smalti_dataset_record record;
 			CHECK(smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_RECORD,
 			      error.message);
 			CHECK(strcmp(read_source(&record.image), items[j].path) == 0, record.image.path);
 		}
 		smalti_dataset_close(dataset);
 		dataset = dataset_open(directory, format->file, false, &error);
-		struct smalti_record record;
+		struct smalti_dataset_record record;
 		CHECK(smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_RECORD, error.message);
 		CHECK(!record.image.path, format->name);
 		smalti_dataset_close(dataset);
@@ -160,7 +160,7 @@ static void seeking_works_among_many(void)
 	for (int i = 0; i < 300; i++) {
 		const int index = i < 4 ? MANY - 1 - i : (int)((test_random(&state) + 1) * 0.5 * MANY);
 		char expected[16];
-		struct smalti_record record;
+		struct smalti_dataset_record record;
 		snprintf(expected, sizeof(expected), "%d", index);
 		SUCCEEDS(smalti_dataset_seek(dataset, index, &error), &error, expected);
 		CU_ASSERT_EQUAL(smalti_dataset_next(dataset, &record, &error), SMALTI_DATASET_RECORD);
@@ -214,7 +214,7 @@ static void images_of_lists_have_their_directory(void)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		char path[512], image_root[512], expected[512], *real;
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_record record;
+		struct smalti_dataset_record record;
 		static const char text[] = "{\"path\": \"p.png\"}\n{\"path\": \"/abs/p.png\"}\n";
 		dataset_write_file(directory, cases[i].list, text, sizeof(text) - 1);
 		real = realpath(directory, NULL);

@@ -155,7 +155,7 @@ static const struct list {
 };
 
 static void check_expected(const struct expected *expected, enum smalti_dataset_status status,
-			   const struct smalti_record *record, const struct smalti_error *error,
+			   const struct smalti_dataset_record *record, const struct smalti_error *error,
 			   const char *what)
 {
 	const struct smalti_caption_text *caption = &record->captions[0];
@@ -178,13 +178,13 @@ static void check_list(struct smalti_dataset *dataset, const struct list *list)
 	CHECK(smalti_dataset_info(dataset)->count == count, list->file);
 	for (int i = 0; i < count; i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_record record;
+		struct smalti_dataset_record record;
 		const enum smalti_dataset_status status = smalti_dataset_next(dataset, &record, &error);
 		CHECK(record.index == i, list->file);
 		check_expected(&list->expected[i], status, &record, &error, list->file);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_record record;
+	struct smalti_dataset_record record;
 	CHECK(smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_END, list->file);
 	for (int i = count; i-- > 0;) { /* and from anywhere */
 		struct smalti_error none = SMALTI_NO_ERROR, why = SMALTI_NO_ERROR;
@@ -284,7 +284,7 @@ static void long_entries_are_bounded(void)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		char path[512];
 		struct smalti_error error = SMALTI_NO_ERROR, why = SMALTI_NO_ERROR;
-		struct smalti_record record;
+		struct smalti_dataset_record record;
 		snprintf(path, sizeof(path), "%s/%s", directory, cases[i].file);
 		FILE *file = fopen(path, "wb");
 		fprintf(file, "%s%.*s%s%.*s%s", cases[i].begin, LONG, text, cases[i].middle, TOO_LONG, text,
@@ -309,7 +309,7 @@ static void a_list_that_shrinks_fails(void)
 {
 	const char *directory = test_scratch();
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_record record;
+	struct smalti_dataset_record record;
 	dataset_write_file(directory, "x.jsonl", "{\"id\":1}\n{\"id\":2}\n", 18);
 	struct smalti_dataset *dataset = dataset_open(directory, "x.jsonl", false, &error);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);

@@ -26,7 +26,7 @@ static void describe(struct smalti_dataset *dataset, char *text, size_t size)
 	text[0] = '\0';
 	for (;;) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_record record;
+		struct smalti_dataset_record record;
 		const enum smalti_dataset_status status = smalti_dataset_next(dataset, &record, &error);
 		if (status <= SMALTI_DATASET_END)
 			return;
@@ -304,7 +304,7 @@ static void what_a_tar_passes_over_is_counted(void)
 	for (int i = 0; i < COUNT(cases); i++) {
 		char items[512] = "";
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_record record;
+		struct smalti_dataset_record record;
 		struct smalti_dataset *dataset =
 		    open_dataset(write_members(cases[i].members, 0), "txt", true, &error);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(dataset);

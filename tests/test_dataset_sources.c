@@ -102,7 +102,7 @@ static void check_keys(struct smalti_dataset *dataset, const char *expected)
 {
 	char text[512] = "", places[512] = "";
 	for (int64_t i = 0; i < smalti_dataset_info(dataset)->count; i++) {
-		struct smalti_record record;
+		struct smalti_dataset_record record;
 		struct smalti_error error = SMALTI_NO_ERROR;
 		const bool bad = smalti_dataset_next(dataset, &record, &error) == SMALTI_DATASET_BAD;
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s%s", i ? " " : "",
@@ -113,7 +113,7 @@ static void check_keys(struct smalti_dataset *dataset, const char *expected)
 	}
 	CHECK(strcmp(text, expected) == 0, text);
 	for (int64_t i = smalti_dataset_info(dataset)->count; i-- > 0;) {
-		struct smalti_record record;
+		struct smalti_dataset_record record;
 		struct smalti_error error = SMALTI_NO_ERROR, bad = SMALTI_NO_ERROR;
 		char all[512];
 		SUCCEEDS(smalti_dataset_seek(dataset, i, &error), &error, text);
@@ -252,7 +252,7 @@ static void captions_are_found(void)
 	for (int i = 0; i < COUNT(cases); i++) {
 		char name[32];
 		struct smalti_error error = SMALTI_NO_ERROR, bad = SMALTI_NO_ERROR;
-		struct smalti_record record;
+		struct smalti_dataset_record record;
 		dataset_write_file(directory, cases[i].file, cases[i].content, strlen(cases[i].content));
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(cases[i].file, "/"), cases[i].file);
 		struct smalti_dataset *dataset = open_names(directory, name, false, &error);
@@ -362,7 +362,7 @@ static void check_same(const char *directory, const char *names, const char *pac
 	CHECK(memcmp(&digests[0], &digests[1], sizeof(digests[0])) == 0, packed);
 	const int64_t count = smalti_dataset_info(all[0])->count;
 	for (int64_t i = 0; i < 2 * count && count == smalti_dataset_info(all[1])->count; i++) {
-		struct smalti_record records[2];
+		struct smalti_dataset_record records[2];
 		char bytes[2][64] = {{0}};
 		for (int k = 0; k < 2; k++) {
 			struct smalti_error bad = SMALTI_NO_ERROR;

@@ -19,7 +19,7 @@ static const struct shape {
 	int64_t rows, in, out;
 } shapes[] = {{1, 13, 17}, {31, 67, 129}, {7, 256, 8}, {5, 2, 6}, {3, 130, 66}, {9, 40, 48}};
 
-enum { MOST_ROWS = 31, MOST_IN = 256, MOST_OUT = 129, PARTS = 3 };
+enum { MAX_ROWS = 31, MAX_IN = 256, MAX_OUT = 129, PARTS = 3 };
 
 struct layer {
 	struct shape shape;
@@ -27,8 +27,8 @@ struct layer {
 	enum smalti_epilogue epilogue;
 	bool parts; /* its weight is in three, as a file has them */
 	bool plain; /* its bias is f32 alone, as in training */
-	float x[MOST_ROWS * MOST_IN], w[MOST_OUT * MOST_IN], bias[MOST_OUT], gates[2 * MOST_OUT];
-	float y[MOST_ROWS * MOST_OUT]; /* before the layer */
+	float x[MAX_ROWS * MAX_IN], w[MAX_OUT * MAX_IN], bias[MAX_OUT], gates[2 * MAX_OUT];
+	float y[MAX_ROWS * MAX_OUT]; /* before the layer */
 	struct smalti_weight_source sources[2];
 };
 
@@ -131,7 +131,7 @@ static void check(const struct layer *l, struct smalti_tile *y)
 	char what[160];
 	starpu_data_handle_t handle = smalti_tile_handle(y);
 	CHECK(starpu_data_acquire(handle, STARPU_R) == 0, "acquired");
-	float values[MOST_ROWS * MOST_OUT];
+	float values[MAX_ROWS * MAX_OUT];
 	smalti_widen(l->result, starpu_data_get_local_ptr(handle), s->rows * s->out, values);
 	for (int64_t i = 0; i < s->rows * s->out; i++) {
 		const double is = expected(l, i / s->out, i % s->out);

@@ -16,7 +16,7 @@
 enum {
 	PLANS = SANITIZED ? 8 : 50,
 	LIMITED = SANITIZED ? 4 : 30,
-	MOST_VALUES = 4 * 16 * 16,
+	MAX_VALUES = 4 * 16 * 16,
 	MEGABYTE = 1 << 20
 };
 
@@ -75,7 +75,7 @@ static const char *describe(const struct plan *p)
 /* An image as far as latents go, and how many rows of pixels came. */
 struct image {
 	int64_t count, rows;
-	float latents[MOST_VALUES];
+	float latents[MAX_VALUES];
 	int status;
 	char message[SMALTI_ERROR_LENGTH];
 };

@@ -17,7 +17,7 @@
 
 #include <starpu.h>
 
-static const double most_flops = 1e7, most_bytes = 1e6; /* of the cases that are tried */
+static const double max_flops = 1e7, max_bytes = 1e6; /* of the cases that are tried */
 
 enum { WEIGHTS = 2 }; /* of a case, at most */
 
@@ -42,7 +42,7 @@ struct trials {
 	bool (*wanted)(enum smalti_op_number op);
 	bool
 	    smallest; /* of each operation its smallest case alone, of this cost: where a run takes minutes */
-	double least[SMALTI_OPS];
+	double min[SMALTI_OPS];
 };
 
 /* What a device has other ways for: cuDNN's, or kernels of its generation. */
@@ -62,10 +62,10 @@ static double cost(const struct smalti_bench_case *c)
 	return op->flops(c->arguments) + op->bytes(c->arguments);
 }
 
-static int keep_least(void *user, const struct smalti_bench_case *c)
+static int keep_min(void *user, const struct smalti_bench_case *c)
 {
 	struct trials *trials = user;
-	trials->least[c->op] = fmin(trials->least[c->op], cost(c));
+	trials->min[c->op] = fmin(trials->min[c->op], cost(c));
 	return 0;
 }
 
@@ -346,8 +346,8 @@ static int try_case(void *user, const struct smalti_bench_case *c)
 	struct trials *trials = user;
 	const struct smalti_op *op = &smalti_ops[c->op];
 	struct smalti_bench_buffer buffers[SMALTI_MAX_BUFFERS];
-	if (!smalti_op_device(op) || !trials->wanted(c->op) || op->flops(c->arguments) > most_flops ||
-	    op->bytes(c->arguments) > most_bytes || (trials->smallest && cost(c) > trials->least[c->op]))
+	if (!smalti_op_device(op) || !trials->wanted(c->op) || op->flops(c->arguments) > max_flops ||
+	    op->bytes(c->arguments) > max_bytes || (trials->smallest && cost(c) > trials->min[c->op]))
 		return 0;
 	smalti_bench_buffers(c, buffers);
 	try_without(trials, c, -1);
@@ -371,8 +371,8 @@ static void try_operations(bool (*wanted)(enum smalti_op_number op))
 	for (int i = 0; i < COUNT(precisions); i++) {
 		trials.precision = precisions[i];
 		for (int op = 0; op < SMALTI_OPS; op++)
-			trials.least[op] = (double)INFINITY;
-		smalti_bench_each(precisions[i], keep_least, &trials);
+			trials.min[op] = (double)INFINITY;
+		smalti_bench_each(precisions[i], keep_min, &trials);
 		smalti_bench_each(precisions[i], try_case, &trials);
 	}
 	CHECK(trials.count > 0, "cases");

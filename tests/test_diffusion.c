@@ -31,7 +31,7 @@ static void diffuse(const struct smalti_diffusion *wanted, float *latents)
 	static const float text[1][128] = {{0}};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_task_group *task_group = smalti_task_group_new(model->session, "diffusion", 0, &error);
-	smalti_task_group_needs(task_group, model->task_group);
+	smalti_task_group_depends_on(task_group, model->task_group);
 	struct smalti_tile *hidden = smalti_tile_upload(task_group, 1, sizeof(text), text);
 	struct smalti_diffusion diffusion = *wanted;
 	diffusion.height = HEIGHT;

@@ -56,13 +56,13 @@ static void tables_are_those_of_the_reference(void)
 	};
 	for (int i = 0; i < COUNT(tables); i++) {
 		double *expected = values(tables[i].name, 0, T, sizeof(double));
-		double most = 0;
+		double max = 0;
 		for (int t = 0; t < T; t++) {
 			double found;
 			memcpy(&found, (const char *)smalti_noise_level(t) + tables[i].offset, sizeof(found));
-			most = fmax(most, found == expected[t] ? 0 : far(found, expected[t]));
+			max = fmax(max, found == expected[t] ? 0 : far(found, expected[t]));
 		}
-		CHECK(most <= 1e-12, tables[i].name);
+		CHECK(max <= 1e-12, tables[i].name);
 		free(expected);
 	}
 }
@@ -76,13 +76,13 @@ static void latents_get_their_noise(void)
 		double *expected =
 		    values("x_t", (int64_t)i * COUNT_OF_LATENT, COUNT_OF_LATENT, sizeof(*expected));
 		float found[COUNT_OF_LATENT];
-		double most = 0, largest = 0;
+		double max = 0, largest = 0;
 		smalti_add_noise(t[i], COUNT_OF_LATENT, x0, noise, found);
 		for (int k = 0; k < COUNT_OF_LATENT; k++) {
-			most = fmax(most, fabs(found[k] - expected[k]));
+			max = fmax(max, fabs(found[k] - expected[k]));
 			largest = fmax(largest, fabs(expected[k]));
 		}
-		CHECK(most <= 4e-7 * largest, "x_t");
+		CHECK(max <= 4e-7 * largest, "x_t");
 		free(x0);
 		free(noise);
 		free(expected);
@@ -101,16 +101,16 @@ static void check_loss(int i, const struct smalti_diffusion_loss *loss)
 	double *mse = values("mse", i, 1, sizeof(*mse)), *vb = values("vb", i, 1, sizeof(*vb));
 	float gradient[2 * COUNT_OF_LATENT];
 	const struct smalti_loss_parts found = smalti_diffusion_loss(loss, x0, noise, output, gradient);
-	double most = 0, largest = 0;
+	double max = 0, largest = 0;
 	for (int64_t k = 0; k < output_count; k++) {
 		const double scaled = expected[k] * loss->scale * (k < n ? loss->weight : 1);
 		const double wanted = k < n || loss->learns_variance ? scaled : 0;
-		most = fmax(most, fabs(gradient[k] - wanted));
+		max = fmax(max, fabs(gradient[k] - wanted));
 		largest = fmax(largest, fabs(wanted));
 	}
 	CHECK(far(found.mse, *mse) <= tolerance, "mse");
 	CHECK(loss->learns_variance ? far(found.vb, *vb) <= tolerance : found.vb == 0, "vb");
-	CHECK(most <= (tolerance + 1e-7) * largest, "gradient"); /* which is rounded to f32 */
+	CHECK(max <= (tolerance + 1e-7) * largest, "gradient"); /* which is rounded to f32 */
 	const struct smalti_loss_parts alone = smalti_diffusion_loss(loss, x0, noise, output, NULL);
 	CHECK(memcmp(&alone, &found, sizeof(found)) == 0, "the same without a gradient");
 	free(x0);

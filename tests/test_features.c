@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 3, CHANNELS = 4, GROUPS = 2, ROW = WIDTH * CHANNELS, MOST_ROWS = 300 };
+enum { WIDTH = 3, CHANNELS = 4, GROUPS = 2, ROW = WIDTH * CHANNELS, MAX_ROWS = 300 };
 
 static struct smalti_session *session;
-static float map_values[MOST_ROWS * ROW];
+static float map_values[MAX_ROWS * ROW];
 
 struct kept {
 	float *to;
@@ -90,7 +90,7 @@ static void statistics(void)
 		int64_t rows, height;
 	} many[] = {{257, 1}, {300, 1}, {299, 2}, {300, 7}};
 	uint64_t state = 1;
-	for (int64_t i = 0; i < MOST_ROWS * ROW; i++)
+	for (int64_t i = 0; i < MAX_ROWS * ROW; i++)
 		map_values[i] = 3 + test_random(&state);
 	for (int64_t i = 1; i <= 44; i++) {
 		const int64_t rows = i <= 40 ? i : many[i - 41].rows,

@@ -77,7 +77,7 @@ static void open_model(const char *policy, int64_t cpus)
 static const struct tolerance {
 	enum smalti_precision precision;
 	double latents;
-	int levels, hundredths, most;
+	int levels, hundredths, max;
 } f32 = {SMALTI_PRECISION_F32, 5e-4, 0, 1, 2}, f16 = {SMALTI_PRECISION_F16, 5e-2, 8, 1, 80};
 
 static int submit(struct smalti_batch *batch, struct smalti_request *request, int64_t image,
@@ -155,7 +155,7 @@ static void check_pixels(const struct received *received, const struct tolerance
 	}
 	printf(", %lld of %lld values off, the worst by %lld", (long long)off,
 	       (long long)(width * height * 3), (long long)worst);
-	CHECK(off * 100 <= width * height * 3 * t->hundredths && worst <= t->most, id);
+	CHECK(off * 100 <= width * height * 3 * t->hundredths && worst <= t->max, id);
 	free(expected);
 }
 
@@ -382,16 +382,16 @@ static void on_progress(void *user, const struct smalti_batch_progress *progress
 }
 
 /* At that stage or a later one: a callback's task may not be the first of its stage. */
-static void is_at(const struct smalti_batch_progress *progress, enum smalti_stage stage, double least,
-		  double most, const char *what)
+static void is_at(const struct smalti_batch_progress *progress, enum smalti_stage stage, double min,
+		  double max, const char *what)
 {
 	char text[96];
 	snprintf(text, sizeof(text), "%s: stage %d, step %lld of %lld, %.3f images", what,
 		 (int)progress->stage, (long long)progress->step, (long long)progress->steps,
 		 progress->images);
 	CHECK(progress->stage >= stage && progress->stage <= SMALTI_STAGE_DECODING && progress->active == 1 &&
-		  progress->steps == 7 && progress->step == 7 && progress->images >= least &&
-		  progress->images <= most,
+		  progress->steps == 7 && progress->step == 7 && progress->images >= min &&
+		  progress->images <= max,
 	      text);
 }
 

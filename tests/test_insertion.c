@@ -92,9 +92,9 @@ static uint64_t sequence_of(const char *policy, int cpus, struct run *run)
 static void depends_on_the_plan_alone(void)
 {
 	static const char *const policies[] = {"lws", "eager", "dmda"};
-	enum { MOST_CPUS = 3, RUNS = 4 };
+	enum { MAX_CPUS = 3, RUNS = 4 };
 	int failed = 0;
-	for (int cpus = 1; cpus <= MOST_CPUS; cpus++) {
+	for (int cpus = 1; cpus <= MAX_CPUS; cpus++) {
 		struct run whole = {.refused = -1};
 		const uint64_t expected = sequence_of("lws", cpus, &whole);
 		CHECK(expected != 0 && whole.status == 0 && whole.calls > 1, "a whole image");
@@ -110,7 +110,7 @@ static void depends_on_the_plan_alone(void)
 			failed += found && run.status < 0;
 		}
 	}
-	CHECK(failed > MOST_CPUS, "failures while tasks were there");
+	CHECK(failed > MAX_CPUS, "failures while tasks were there");
 }
 
 static const struct test tests[] = {

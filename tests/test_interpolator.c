@@ -78,13 +78,13 @@ static void check_case(const struct sizes *s, int64_t rows)
 						  keep, &y, &error),
 			 &error, "rows");
 	}
-	double most = 0;
+	double max = 0;
 	for (int64_t i = 0; i < count; i++)
-		most = fmax(most, fabs(y.values[i] - expected(s, x, i / CHANNELS / s->width,
-							      i / CHANNELS % s->width, i % CHANNELS)));
+		max = fmax(max, fabs(y.values[i] - expected(s, x, i / CHANNELS / s->width,
+							    i / CHANNELS % s->width, i % CHANNELS)));
 	snprintf(what, sizeof(what), "%lldx%lld to %lldx%lld by %lld rows: %g", (long long)s->from_width,
-		 (long long)s->from_height, (long long)s->width, (long long)s->height, (long long)rows, most);
-	CHECK(y.next == s->height && most < 1e-6, what);
+		 (long long)s->from_height, (long long)s->width, (long long)s->height, (long long)rows, max);
+	CHECK(y.next == s->height && max < 1e-6, what);
 	smalti_interpolator_free(it);
 	free(x);
 	free(y.values);

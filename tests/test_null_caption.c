@@ -14,7 +14,7 @@
 
 #include <xxhash.h>
 
-enum { PADDED = 40, STEPS = 3, BATCH = 3, WIDTH_MOST = 64, TOKENS_MOST = 300 };
+enum { PADDED = 40, STEPS = 3, BATCH = 3, WIDTH_MAX = 64, TOKENS_MAX = 300 };
 
 static struct smalti_session *session;
 
@@ -150,8 +150,8 @@ static uint64_t digest_of(const char *const *directories, enum smalti_null_token
 
 static void a_step_reads_as_many_rows_as_the_caption_has(void)
 {
-	static float values[TOKENS_MOST * WIDTH_MOST];
-	static uint16_t narrow[TOKENS_MOST * WIDTH_MOST];
+	static float values[TOKENS_MAX * WIDTH_MAX];
+	static uint16_t narrow[TOKENS_MAX * WIDTH_MAX];
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_transformer_config config;
 	char directory[512];
@@ -164,15 +164,15 @@ static void a_step_reads_as_many_rows_as_the_caption_has(void)
 	SUCCEEDS(make_golden_features(directory, &features, &error), &error, "features");
 	SUCCEEDS(smalti_transformer_config_parse(cJSON_GetObjectItem(json, "config"), &config, &error),
 		 &error, "config");
-	const int64_t width = config.caption_channels, count = TOKENS_MOST * width;
-	CHECK(width <= WIDTH_MOST, "room");
+	const int64_t width = config.caption_channels, count = TOKENS_MAX * width;
+	CHECK(width <= WIDTH_MAX, "room");
 	test_fill(values, count, 0.37, 1);
 	smalti_narrow(SMALTI_F16, values, count, narrow);
 	smalti_widen(SMALTI_F16, narrow, count, values);
 	uint64_t digests[2][2];
 	for (int i = 0; i < 2; i++)
 		for (int k = 0; k < 2; k++) {
-			const struct smalti_null_caption null_caption = {values, i ? TOKENS_MOST : 1, width};
+			const struct smalti_null_caption null_caption = {values, i ? TOKENS_MAX : 1, width};
 			digests[i][k] =
 			    digest_of(directories, i ? SMALTI_NULL_TOKENS_CAPTION : SMALTI_NULL_TOKENS_OWN,
 				      &config, &null_caption, k ? narrow : NULL);

@@ -35,9 +35,9 @@ static void schedules_are_those_of_the_reference(void)
 	cJSON *file = smalti_json_read(test_data("train/draws.json"), 1 << 20, NULL);
 	for (int kind = 0; kind < 2; kind++) {
 		cJSON *row = part(part(file, "schedule"), names[kind]);
-		const struct smalti_schedule schedule = {(enum smalti_schedule_kind)kind,
-							 (int64_t)number(row, "warmup"),
-							 (int64_t)number(row, "total")};
+		const struct smalti_rate_schedule schedule = {(enum smalti_schedule_kind)kind,
+							      (int64_t)number(row, "warmup"),
+							      (int64_t)number(row, "total")};
 		const cJSON *factor;
 		int64_t step = 0;
 		cJSON_ArrayForEach (factor, part(row, "factor"))
@@ -102,11 +102,11 @@ static void check_values(const struct tensor *tensors, int count, cJSON *expecte
 {
 	for (int k = 0; k < count; k++) {
 		const cJSON *values = part(expected, tensors[k].name);
-		double most = 0;
+		double max = 0;
 		for (int i = 0; i < cJSON_GetArraySize(values); i++)
-			most = fmax(most,
-				    fabs(tensors[k].value[i] - cJSON_GetArrayItem(values, i)->valuedouble));
-		CHECK(cJSON_GetArraySize(values) > 0 && most <= 1e-6, tensors[k].name);
+			max =
+			    fmax(max, fabs(tensors[k].value[i] - cJSON_GetArrayItem(values, i)->valuedouble));
+		CHECK(cJSON_GetArraySize(values) > 0 && max <= 1e-6, tensors[k].name);
 	}
 }
 
@@ -305,10 +305,10 @@ static void came_is_its_definition(void)
 			      cases[k].what);
 			plain_came(&came, &whole, gradient, &plain);
 		}
-		double most = 0;
+		double max = 0;
 		for (int64_t i = 0; i < all; i++)
-			most = fmax(most, fabs(value[i] - plain.value[i]));
-		CHECK(most <= 1e-6, cases[k].what);
+			max = fmax(max, fabs(value[i] - plain.value[i]));
+		CHECK(max <= 1e-6, cases[k].what);
 	}
 }
 

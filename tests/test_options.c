@@ -33,7 +33,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_DOUBLE(struct paint, guidance), "guidance", 'g', "SCALE",
      "how strongly the image follows the text; a long help text that has to be wrapped over several lines "
      "to stay within the width of a terminal",
-     .least = 0, .most = 1000},
+     .real_minimum = 0, .real_maximum = 1000},
     {SMALTI_SIZE(struct paint, size.width, size.height), "size", 0, "WxH", "size of the image", .minimum = 16,
      .maximum = 1000000000},
     {SMALTI_CHOICE(struct paint, scheduler), "scheduler-of-the-noise", 0, "NAME", "noise schedule",

@@ -68,7 +68,7 @@ static void owners(struct smalti_task_group *task_group)
 	CHECK(made->owner == SMALTI_ANYWHERE, "new tiles have none");
 	smalti_insert(copy, task_group, (.x = there, .y = made), .bytes = BYTES_OF_TILE);
 	CHECK(made->owner == 1, "as its input");
-	smalti_insert(join, task_group, (.first = nowhere, .second = here, .y = joined),
+	smalti_insert(concat, task_group, (.first = nowhere, .second = here, .y = joined),
 		      .first_bytes = BYTES_OF_TILE, .second_bytes = BYTES_OF_TILE);
 	CHECK(joined->owner == 0, "as the first input that has one");
 	smalti_insert(add_row, task_group, (.row = there, .y = nowhere), .rows = 1, .dim = 4);

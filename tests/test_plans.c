@@ -41,12 +41,12 @@ enum { WHOLE = 1 << 20, TEXT_TOKENS = 9, LATENT_CHANNELS = 4 };
 static void plan_dit(uint64_t *state, const char *schedule)
 {
 	static const int64_t sides[4][2] = {{2, 2}, {6, 10}, {14, 10}, {32, 40}};
-	static const int64_t tiles[] = {1, 9, 7, 64, 256, WHOLE}, most_tiles = 40;
+	static const int64_t tiles[] = {1, 9, 7, 64, 256, WHOLE}, max_tiles = 40;
 	const struct smalti_transformer_config *c = &model->transformer;
 	const int64_t *side = sides[judge_draw(state, (const int64_t[]){0, 1, 2, 3}, 4)];
 	const int64_t tokens = side[0] / c->patch_size * (side[1] / c->patch_size);
 	struct judge_result result = {.stage = JUDGE_DIT, .height = side[0], .width = side[1]};
-	result.tile = judge_draw_tile(state, tiles, 6, tokens, most_tiles);
+	result.tile = judge_draw_tile(state, tiles, 6, tokens, max_tiles);
 	result.count = c->out_channels * side[0] * side[1];
 	result.values = judge_array(result.count);
 	float *x = judge_filled(LATENT_CHANNELS * side[0] * side[1], 0.11, 0.2);
@@ -69,7 +69,7 @@ struct request {
 	float latents[LATENT_CHANNELS * HEIGHT * WIDTH];
 	float image[IMAGE]; /* as rows of pixels */
 	int64_t rows;       /* received */
-	int64_t most_rows;  /* then it takes no more */
+	int64_t max_rows;   /* then it takes no more */
 };
 
 static int keep_latents(void *user, int64_t count, const float *values, struct smalti_error *error)
@@ -87,7 +87,7 @@ static int keep_rows(void *user, int64_t first, int64_t rows, int64_t width, con
 	if (first != request->rows)
 		return smalti_fail(error, SMALTI_EINVAL, "row %lld came after %lld", (long long)first,
 				   (long long)request->rows);
-	if (first + rows > request->most_rows)
+	if (first + rows > request->max_rows)
 		return smalti_fail(error, SMALTI_EIO, "disk full");
 	memcpy(request->image + first * width * 3, pixels, (size_t)(rows * width * 3) * sizeof(*pixels));
 	request->rows += rows;
@@ -112,15 +112,15 @@ static const struct smalti_token_ids unknown = {.ids = (const int32_t[]){12, 40,
 
 /* Inserts all tasks from text to image and does not wait. */
 static void begin(struct request *request, const struct smalti_sampler *sampler,
-		  const struct smalti_token_ids *text, int64_t most_rows)
+		  const struct smalti_token_ids *text, int64_t max_rows)
 {
 	static int requests; /* each of another grain, which changes nothing */
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "request", 0, &error);
 	SUCCEEDS(task_group ? 0 : -1, &error, "scope");
 	task_group->grain = (enum smalti_grain)(requests++ % (SMALTI_GRAIN_PASS + 1));
-	smalti_task_group_needs(task_group, model->task_group);
-	*request = (struct request){.task_group = task_group, .most_rows = most_rows};
+	smalti_task_group_depends_on(task_group, model->task_group);
+	*request = (struct request){.task_group = task_group, .max_rows = max_rows};
 	struct smalti_diffusion diffusion = {
 	    .sampler = sampler,
 	    .height = HEIGHT,
@@ -217,7 +217,7 @@ static void plans(void)
 static const struct {
 	const char *what;
 	const struct smalti_token_ids *text;
-	int64_t most_rows;
+	int64_t max_rows;
 	enum smalti_code code;
 	const char *words;
 } ways[] = {
@@ -230,7 +230,7 @@ enum { WAYS = COUNT(ways) };
 
 static void begin_failing(struct request *request, const struct smalti_sampler *sampler, int way)
 {
-	begin(request, sampler, ways[way].text, ways[way].most_rows);
+	begin(request, sampler, ways[way].text, ways[way].max_rows);
 }
 
 static void end_failing(struct request *request, int way)

@@ -41,13 +41,13 @@ static void blocks_of(struct smalti_pool *pool)
 			for (int64_t at = 0; at < slot[i].bytes; at += 61)
 				wrong += slot[i].memory[at] != slot[i].mark;
 			wrong += slot[i].memory[slot[i].bytes - 1] != slot[i].mark;
-			smalti_pool_give(pool, slot[i].memory);
+			smalti_pool_release(pool, slot[i].memory);
 			slot[i].memory = NULL;
 			continue;
 		}
 		slot[i].bytes = 1 + (int64_t)(next_random(&random) % (1u << next_random(&random) % 19));
 		slot[i].mark = (unsigned char)round;
-		slot[i].memory = smalti_pool_take(pool, slot[i].bytes);
+		slot[i].memory = smalti_pool_acquire(pool, slot[i].bytes);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(slot[i].memory);
 		wrong += (uintptr_t)slot[i].memory % 64 != 0;
 		memset(slot[i].memory, slot[i].mark, (size_t)slot[i].bytes);
@@ -55,7 +55,7 @@ static void blocks_of(struct smalti_pool *pool)
 	CU_ASSERT_EQUAL(wrong, 0);
 	for (int i = 0; i < SLOTS; i++)
 		if (slot[i].memory)
-			smalti_pool_give(pool, slot[i].memory);
+			smalti_pool_release(pool, slot[i].memory);
 	struct smalti_pool_state state;
 	smalti_pool_state(pool, &state);
 	CU_ASSERT_EQUAL(state.used, 0);
@@ -83,16 +83,16 @@ static void freed_memory_serves_again(void)
 	struct smalti_pool_state state;
 	struct smalti_pool *pool = new_pool(0);
 	for (int i = 0; i < 8; i++)
-		parts[i] = smalti_pool_take(pool, MEGABYTE);
+		parts[i] = smalti_pool_acquire(pool, MEGABYTE);
 	smalti_pool_state(pool, &state);
 	const int64_t peak = state.peak;
 	static const int order[] = {1, 3, 2, 0, 7, 5, 6, 4};
 	for (int i = 0; i < 8; i++)
-		smalti_pool_give(pool, parts[order[i]]);
-	void *whole = smalti_pool_take(pool, 8 * MEGABYTE);
+		smalti_pool_release(pool, parts[order[i]]);
+	void *whole = smalti_pool_acquire(pool, 8 * MEGABYTE);
 	smalti_pool_state(pool, &state);
 	CU_ASSERT_EQUAL(state.peak, peak);
-	smalti_pool_give(pool, whole);
+	smalti_pool_release(pool, whole);
 	smalti_pool_free(pool);
 }
 
@@ -102,21 +102,21 @@ static void kept_memory_stays_within_the_budget(void)
 	struct smalti_pool_state state;
 	struct smalti_pool *pool = new_pool(BUDGET);
 	for (int round = 0; round < 100; round++) {
-		void *a = smalti_pool_take(pool, (1 + round % 5) * MEGABYTE);
-		void *b = smalti_pool_take(pool, 3 * MEGABYTE + round);
+		void *a = smalti_pool_acquire(pool, (1 + round % 5) * MEGABYTE);
+		void *b = smalti_pool_acquire(pool, 3 * MEGABYTE + round);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(a);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(b);
-		smalti_pool_give(pool, round % 2 ? a : b);
-		smalti_pool_give(pool, round % 2 ? b : a);
+		smalti_pool_release(pool, round % 2 ? a : b);
+		smalti_pool_release(pool, round % 2 ? b : a);
 	}
 	smalti_pool_state(pool, &state);
 	CU_ASSERT(state.peak <= BUDGET + MEGABYTE);
 	void *more =
-	    smalti_pool_take(pool, 2 * BUDGET); /* in use beyond the budget: nothing is kept beside it */
+	    smalti_pool_acquire(pool, 2 * BUDGET); /* in use beyond the budget: nothing is kept beside it */
 	CU_ASSERT_PTR_NOT_NULL(more);
 	smalti_pool_state(pool, &state);
 	CU_ASSERT_EQUAL(state.kept, 0);
-	smalti_pool_give(pool, more);
+	smalti_pool_release(pool, more);
 	smalti_pool_state(pool, &state);
 	CU_ASSERT_EQUAL(state.used + state.kept, 0);
 	smalti_pool_free(pool);
@@ -140,11 +140,12 @@ static void a_limit_leaves_what_fits(void)
 	CU_ASSERT_EQUAL(setrlimit(RLIMIT_AS, &small), 0);
 	for (int megabytes = 1; megabytes <= 64; megabytes *= 4) {
 		int count = 0;
-		while (count < ALL && (block[count] = smalti_pool_take(pool, (int64_t)megabytes * MEGABYTE)))
+		while (count < ALL &&
+		       (block[count] = smalti_pool_acquire(pool, (int64_t)megabytes * MEGABYTE)))
 			count++;
 		CU_ASSERT(count * megabytes >= 64 && count < ALL);
 		while (count > 0)
-			smalti_pool_give(pool, block[--count]);
+			smalti_pool_release(pool, block[--count]);
 	}
 	setrlimit(RLIMIT_AS, &before);
 	smalti_pool_free(pool);
@@ -153,8 +154,8 @@ static void a_limit_leaves_what_fits(void)
 static void what_cannot_be_had_is_refused(void)
 {
 	struct smalti_pool *pool = new_pool(0);
-	CU_ASSERT_PTR_NULL(smalti_pool_take(pool, INT64_MAX));
-	CU_ASSERT_PTR_NULL(smalti_pool_take(pool, INT64_MAX / 2));
+	CU_ASSERT_PTR_NULL(smalti_pool_acquire(pool, INT64_MAX));
+	CU_ASSERT_PTR_NULL(smalti_pool_acquire(pool, INT64_MAX / 2));
 	smalti_pool_free(pool);
 }
 

@@ -167,12 +167,12 @@ static double score_of(struct smalti_model *model, struct smalti_features *featu
 	return sum;
 }
 
-static int64_t states_in(struct smalti_features *features, int64_t item, float *text, int64_t most)
+static int64_t states_in(struct smalti_features *features, int64_t item, float *text, int64_t max)
 {
 	struct smalti_features_row row;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	SUCCEEDS(smalti_features_get(features, item, &row, &error), &error, "row");
-	CHECK(row.texts[0].tokens <= most, "room");
+	CHECK(row.texts[0].tokens <= max, "room");
 	smalti_widen(SMALTI_F16, row.texts[0].values, row.texts[0].tokens * WIDTH, text);
 	return row.texts[0].tokens;
 }
@@ -204,7 +204,7 @@ static void defined(void)
 	static float text[MOST * WIDTH], empty[WIDTH];
 	static struct run run = {.count = QUERIES};
 	struct smalti_error error = SMALTI_NO_ERROR;
-	double least = INFINITY, largest = -INFINITY;
+	double min = INFINITY, largest = -INFINITY;
 	rerank_in(&(struct smalti_session_options){.cpus = 2}, &run);
 	struct smalti_session *session = open_session(&(struct smalti_session_options){.cpus = 2});
 	struct smalti_model *model = embedded_open(session);
@@ -219,11 +219,11 @@ static void defined(void)
 		for (int64_t i = 0; i < CANDIDATES && found[i].number >= 0; i++) {
 			const double naive = score_of(model, features, found[i].number, text, tokens, empty);
 			CHECK(fabs(scores[i] - naive) < 2e-6, "the score");
-			least = fmin(least, naive);
+			min = fmin(min, naive);
 			largest = fmax(largest, naive);
 		}
 	}
-	CHECK(largest - least > 1e-4, "scores that differ");
+	CHECK(largest - min > 1e-4, "scores that differ");
 	smalti_features_close(features);
 	embedded_close(session, model);
 }

@@ -132,7 +132,7 @@ static double naive_sample(int filter, const uint8_t *x, int64_t stride, int64_t
 static bool axis_is_right(int filter, const uint8_t *x, int64_t x_stride, int64_t in, const uint8_t *y,
 			  int64_t y_stride, int64_t out)
 {
-	const double taps = (double)smalti_taps_most((enum smalti_filter)filter, in, out);
+	const double taps = (double)smalti_taps_max((enum smalti_filter)filter, in, out);
 	const double slack = 0.5 + 1e-9 + taps * 255 * 0x1p-23;
 	for (int64_t at = 0; at < out; at++)
 		for (int channel = 0; channel < 3; channel++) {
@@ -232,8 +232,8 @@ static void crops_are_parts_of_the_whole(void)
 /* At the borders and between, where 4 million weights are each rounded up to 2^-22, and in order. */
 static bool taps_are_fine(enum smalti_filter filter, int64_t in, int64_t out)
 {
-	const int64_t most = smalti_taps_most(filter, in, out), places[] = {0, out / 2, out - 1};
-	struct smalti_taps taps = {.weights = malloc((size_t)most * sizeof(int32_t))};
+	const int64_t max = smalti_taps_max(filter, in, out), places[] = {0, out / 2, out - 1};
+	struct smalti_taps taps = {.weights = malloc((size_t)max * sizeof(int32_t))};
 	int64_t first = 0, end = 1;
 	bool fine = true;
 	for (size_t i = 0; i < COUNT(places); i++) {
@@ -241,7 +241,7 @@ static bool taps_are_fine(enum smalti_filter filter, int64_t in, int64_t out)
 		int64_t sum = 0;
 		for (int64_t k = 0; k < taps.count; k++)
 			sum += llabs((long long)taps.weights[k]);
-		fine = fine && sum < (int64_t)2 << 22 && taps.count <= most && taps.first >= first &&
+		fine = fine && sum < (int64_t)2 << 22 && taps.count <= max && taps.first >= first &&
 		       taps.first + taps.count >= end && taps.first + taps.count <= in;
 		first = taps.first;
 		end = taps.first + taps.count;
@@ -264,14 +264,14 @@ static void weights_are_small(void)
 
 static void bad_fits_are_refused(void)
 {
-	const int64_t most = SMALTI_FIT_SIDE_MAX;
+	const int64_t max = SMALTI_FIT_SIDE_MAX;
 	const struct {
 		int64_t height, width;
 		struct smalti_fit fit;
 		const char *word;
 	} cases[] = {
 	    {0, 1, {1, 1, 0, 0, 1, 1}, "1x0 resized"},
-	    {1, most + 1, {1, 1, 0, 0, 1, 1}, "2147483648x1 resized"},
+	    {1, max + 1, {1, 1, 0, 0, 1, 1}, "2147483648x1 resized"},
 	    {1, 1, {1, 0, 0, 0, 1, 0}, "0x1 and cropped"},
 	    {1, 1, {INT64_MAX, 1, 0, 0, INT64_MAX, 1}, "1 to 2147483647"},
 	    {1, 1, {5, 5, 1, 0, 5, 5}, "5x5+0+1"},

@@ -301,16 +301,16 @@ static void whitened(void)
 {
 	enum { DIM = 9, COUNT_OF_VECTORS = 400 };
 	static double vectors[COUNT_OF_VECTORS][DIM];
-	struct smalti_moments moments;
+	struct smalti_vector_moments moments;
 	struct smalti_whitening whitening;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	uint64_t state = 3;
-	SUCCEEDS(smalti_moments_open(&moments, DIM, &error), &error, "moments");
+	SUCCEEDS(smalti_vector_moments_open(&moments, DIM, &error), &error, "moments");
 	for (int n = 0; n < COUNT_OF_VECTORS; n++) {
 		for (int i = 0; i < DIM; i++) /* far from 0, each with a part of the one before */
 			vectors[n][i] =
 			    100 + (i ? vectors[n][i - 1] - 100 : 0) * 0.5 + (double)test_random(&state);
-		smalti_moments_add(&moments, vectors[n]);
+		smalti_vector_moments_add(&moments, vectors[n]);
 	}
 	SUCCEEDS(smalti_whitening_make(&whitening, &moments, &error), &error, "whitening");
 	double covariance[DIM][DIM] = {{0}};
@@ -324,24 +324,24 @@ static void whitened(void)
 		for (int j = 0; j < DIM; j++)
 			CHECK(fabs(covariance[i][j] - (i == j)) < 0.02, "the unit matrix");
 	smalti_whitening_free(&whitening);
-	smalti_moments_close(&moments);
+	smalti_vector_moments_close(&moments);
 }
 
 static void all_alike(void)
 {
 	const double vector[2] = {3, -1};
 	double same[2] = {3, -1};
-	struct smalti_moments moments;
+	struct smalti_vector_moments moments;
 	struct smalti_whitening whitening;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	SUCCEEDS(smalti_moments_open(&moments, 2, &error), &error, "moments");
+	SUCCEEDS(smalti_vector_moments_open(&moments, 2, &error), &error, "moments");
 	for (int i = 0; i < 3; i++)
-		smalti_moments_add(&moments, vector);
+		smalti_vector_moments_add(&moments, vector);
 	SUCCEEDS(smalti_whitening_make(&whitening, &moments, &error), &error, "whitening");
 	smalti_whitening_apply(2, whitening.mean, whitening.matrix, same);
 	CHECK(same[0] == 0 && same[1] == 0, "the mean is zeros");
 	smalti_whitening_free(&whitening);
-	smalti_moments_close(&moments);
+	smalti_vector_moments_close(&moments);
 }
 
 /* The loss of pairs x, y [batch, dim] of any length, in double, from its definition. */
@@ -384,11 +384,10 @@ static double slope(int batch, int dim, const double *x, const double *y, double
 static void contrasted(void)
 {
 	static const int batches[][3] = {{2, 1, 1}, {5, 3, 2}, {13, 17, 5}, {32, 7, 31}};
-	enum { MOST_BATCH = 32, MOST_DIM = 17 };
-	static double wide[2][MOST_BATCH * MOST_DIM];
-	static float narrow[2][MOST_BATCH * MOST_DIM], unit[2][MOST_BATCH * MOST_DIM],
-	    g[MOST_BATCH * MOST_DIM];
-	static double lse[2][MOST_BATCH];
+	enum { MAX_BATCH = 32, MAX_DIM = 17 };
+	static double wide[2][MAX_BATCH * MAX_DIM];
+	static float narrow[2][MAX_BATCH * MAX_DIM], unit[2][MAX_BATCH * MAX_DIM], g[MAX_BATCH * MAX_DIM];
+	static double lse[2][MAX_BATCH];
 	const double temperature = 1.25;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	for (int n = 0; n < COUNT(batches); n++) {

@@ -268,7 +268,7 @@ static const struct test tests[] = {
 TEST_PROGRAM()
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	session = smalti_session_open_plain(&error);
+	session = smalti_session_open_sequential(&error);
 	if (!session) {
 		fprintf(stderr, "%s\n", error.message);
 		return 1;

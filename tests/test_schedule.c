@@ -28,7 +28,7 @@ static bool near(double a, double micro)
 	return fabs(a - 1e-6 * micro) < 1e-9;
 }
 
-static struct smalti_schedule *read_text(const char *text, struct smalti_error *error)
+static struct smalti_task_schedule *read_text(const char *text, struct smalti_error *error)
 {
 	return smalti_schedule_read(test_write("trace.json", text, strlen(text)), error);
 }
@@ -36,14 +36,14 @@ static struct smalti_schedule *read_text(const char *text, struct smalti_error *
 static void times(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_schedule *s = read_text(trace, &error);
+	struct smalti_task_schedule *s = read_text(trace, &error);
 	SUCCEEDS(s ? smalti_schedule_measure(s, &error) : -1, &error, "read");
 	if (!s)
 		return;
 	CHECK(s->count == 4 && s->worker_count == 3 && s->places == 2 && s->bytes == 42, "counts");
 	CHECK(near(s->makespan, 220), "makespan");
 	CHECK(near(s->transfers, 50), "what transfers take at least");
-	CHECK(near(s->latency_median, 160) && near(s->latency_95, 220) && near(s->latency_most, 220),
+	CHECK(near(s->latency_median, 160) && near(s->latency_95, 220) && near(s->latency_max, 220),
 	      "images end at 100, 160, 200 and 220");
 	CHECK(fabs(s->queue - (10. + 20) / 220) < 1e-9, "queue: task 1 waits 10, task 2 waits 20");
 	CHECK(near(s->workers[0].busy, 180) && near(s->workers[1].busy, 50) && near(s->workers[2].busy, 20),
@@ -66,7 +66,7 @@ static void times(void)
 static void bounds(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_schedule *s = read_text(trace, &error);
+	struct smalti_task_schedule *s = read_text(trace, &error);
 	SUCCEEDS(s ? smalti_schedule_bound(s, &error) : -1, &error, "bound");
 	if (!s)
 		return;
@@ -84,7 +84,7 @@ static void linear_is_more(void)
 							    "10") "," TASK("0", "20", "10", "3", "20", "1",
 									   "10") TAIL("[[0,1]]");
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_schedule *s = read_text(chains, &error);
+	struct smalti_task_schedule *s = read_text(chains, &error);
 	SUCCEEDS(s ? smalti_schedule_bound(s, &error) : -1, &error, "bound");
 	if (!s)
 		return;
@@ -111,7 +111,7 @@ static void no_traces(void)
 	};
 	for (int i = 0; i < COUNT(rows); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		struct smalti_schedule *s = read_text(rows[i].text, &error);
+		struct smalti_task_schedule *s = read_text(rows[i].text, &error);
 		FAILS(s ? 0 : -1, &error, SMALTI_EFORMAT, rows[i].name, rows[i].word, "trace.json");
 		smalti_schedule_free(s);
 	}

@@ -425,7 +425,7 @@ static void recent_tasks_are_kept(void)
 	error = (struct smalti_error)SMALTI_NO_ERROR;
 	SUCCEEDS(smalti_recent_keep(&session, 4, &error), &error, "recent tasks");
 	static const struct {
-		int64_t from, most, count, first, next;
+		int64_t from, max, count, first, next;
 	} cases[] = {
 	    {0, 8, 4, 2, 6}, {3, 2, 2, 3, 5}, {6, 8, 0, 0, 6}, {INT64_MAX, 8, 4, 2, 6}, {7, 8, 4, 2, 6}};
 	int64_t from = 1000000;
@@ -434,7 +434,7 @@ static void recent_tasks_are_kept(void)
 		smalti_recent_add(session.recent, i % 2, "matmul", "image 1", 0.5);
 	for (int i = 0; i < COUNT(cases); i++) {
 		from = cases[i].from;
-		const int64_t count = smalti_recent_read(session.recent, &from, cases[i].most, tasks);
+		const int64_t count = smalti_recent_read(session.recent, &from, cases[i].max, tasks);
 		CHECK(count == cases[i].count && from == cases[i].next, "how many there are");
 		CHECK(!count || tasks[0].number == cases[i].first, "the first one");
 	}

@@ -56,18 +56,18 @@ static void options(void)
 }
 
 /* Without StarPU a task has run when it was inserted, and its failure is its task group's. */
-static void plain(void)
+static void sequential(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session_options defaults;
 	smalti_session_defaults(&defaults);
-	struct smalti_session *session = smalti_session_open_plain(&error);
-	SUCCEEDS(session ? 0 : -1, &error, "plain");
-	CHECK(session->plain && session->workers == 1, "one that works");
+	struct smalti_session *session = smalti_session_open_sequential(&error);
+	SUCCEEDS(session ? 0 : -1, &error, "sequential");
+	CHECK(session->sequential && session->workers == 1, "one that works");
 	FAILS(smalti_session_open(&defaults, &error) ? 0 : -1, &error, SMALTI_EINVAL, "second",
 	      "one per process");
 	error = (struct smalti_error)SMALTI_NO_ERROR;
-	struct smalti_task_group *task_group = smalti_task_group_new(session, "plain", 0, &error);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "sequential", 0, &error);
 	const float x[] = {1, 2, 3};
 	float y[3] = {0};
 	struct smalti_tile *from = smalti_tile_upload(task_group, 1, sizeof(x), x);
@@ -158,8 +158,8 @@ static int look(void *user, int64_t count, const float *values, struct smalti_er
 	return 0;
 }
 
-/* A task of its own tiles waits for those that were inserted before the turn was written. */
-static void turns(void)
+/* A task of its own tiles waits for those that were inserted before the barrier was written. */
+static void barriers(void)
 {
 	static const char *const policies[] = {"lws", "eager"};
 	static const float value = 1;
@@ -168,19 +168,19 @@ static void turns(void)
 		struct smalti_session *session = stage_session(policies[i], 2);
 		struct gate gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 		struct witness witness = {&gate, -1};
-		struct smalti_task_group *task_group = smalti_task_group_new(session, "turns", 0, &error);
-		struct smalti_tile *turn = smalti_tile_new(task_group, 1, sizeof(value));
+		struct smalti_task_group *task_group = smalti_task_group_new(session, "barriers", 0, &error);
+		struct smalti_tile *barrier = smalti_tile_new(task_group, 1, sizeof(value));
 		struct smalti_tile *own = smalti_tile_upload(task_group, 1, sizeof(value), &value);
 		for (int k = 0; k < 2; k++) {
 			smalti_task_group_behind(task_group, NULL);
-			smalti_insert(clear, task_group, (.y = turn), .bytes = sizeof(value));
-			smalti_task_group_behind(task_group, turn);
+			smalti_insert(clear, task_group, (.y = barrier), .bytes = sizeof(value));
+			smalti_task_group_behind(task_group, barrier);
 			if (k == 0)
 				insert_pass(task_group, &gate);
 		}
 		smalti_insert(deliver, task_group, (.x = own), .count = 1, .sink = look, .user = &witness);
 		smalti_tile_release(own);
-		smalti_tile_release(turn);
+		smalti_tile_release(barrier);
 		open_gate(&gate);
 		smalti_task_group_wait(task_group);
 		CHECK(witness.seen == 1, policies[i]);
@@ -194,12 +194,12 @@ static void count_done(void *user)
 	atomic_fetch_add((atomic_int *)user, 1);
 }
 
-/* Waiting means for the last task, whether the task group was sealed or not. */
+/* Waiting means for the last task, whether the task group was closed or not. */
 static void waiting(void)
 {
 	struct smalti_session *session = stage_session(NULL, 2);
 	for (int tasks = 1; tasks <= 3; tasks++)
-		for (int sealed = 0; sealed < 2; sealed++) {
+		for (int closed = 0; closed < 2; closed++) {
 			struct smalti_error error = SMALTI_NO_ERROR;
 			struct gate gate = {.mutex = PTHREAD_MUTEX_INITIALIZER,
 					    .changed = PTHREAD_COND_INITIALIZER};
@@ -209,12 +209,12 @@ static void waiting(void)
 			    smalti_task_group_new(session, "waiting", 0, &error);
 			for (int i = 0; i < tasks; i++)
 				insert_pass(task_group, &gate);
-			if (sealed)
-				smalti_task_group_seal(task_group, count_done, &done);
+			if (closed)
+				smalti_task_group_close(task_group, count_done, &done);
 			pthread_create(&opener, NULL, open_gate, &gate);
 			smalti_task_group_wait(task_group);
-			CHECK(atomic_load(&gate.passed) == tasks, sealed ? "sealed" : "not sealed");
-			while (atomic_load(&done) < sealed)
+			CHECK(atomic_load(&gate.passed) == tasks, closed ? "closed" : "not closed");
+			while (atomic_load(&done) < closed)
 				usleep(100);
 			pthread_join(opener, NULL);
 			smalti_task_group_free(task_group);
@@ -241,7 +241,7 @@ static int note(void *user, int64_t count, const float *values, struct smalti_er
 static void ordered_by(const char *policy)
 {
 	static const float expected[] = {2, 0, 1, 5, 3, 4}; /* numbers as they are inserted */
-	static const int64_t paths[] = {2, 1, INT64_MAX};
+	static const int64_t bottom_levels[] = {2, 1, INT64_MAX};
 	struct smalti_session *session = stage_session(policy, 1);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct gate gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -253,7 +253,7 @@ static void ordered_by(const char *policy)
 		usleep(100);
 	for (int i = 0; i < 6; i++) {
 		const float number = (float)i;
-		smalti_task_group_path(group[i / 3], paths[i % 3]);
+		smalti_task_group_bottom_level(group[i / 3], bottom_levels[i % 3]);
 		struct smalti_tile *tile = smalti_tile_upload(group[i / 3], 1, sizeof(number), &number);
 		smalti_insert(deliver, group[i / 3], (.x = tile), .count = 1, .sink = note, .user = &order);
 		smalti_tile_release(tile);
@@ -289,7 +289,7 @@ static void *open_window(void *user)
 /* Inserting waits for workers when they are far behind. */
 static void bounded(void)
 {
-	enum { TASKS = 2 * SMALTI_MOST_TASKS };
+	enum { TASKS = 2 * SMALTI_MAX_TASKS };
 	const struct smalti_session_options small = {.cpus = 1};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct window window = {
@@ -307,7 +307,7 @@ static void bounded(void)
 	pthread_join(opener, NULL);
 	smalti_task_group_wait(task_group);
 	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "bounded");
-	CHECK(window.inserted_at_opening <= SMALTI_MOST_TASKS, "no more wait than the window holds");
+	CHECK(window.inserted_at_opening <= SMALTI_MAX_TASKS, "no more wait than the window holds");
 	smalti_task_group_free(task_group);
 	close_session(session);
 }
@@ -346,14 +346,14 @@ static void progress(void)
 	close_session(session);
 }
 
-static void sealed_when_idle(void)
+static void closed_when_idle(void)
 {
 	struct smalti_session *session = stage_session(NULL, 1);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	atomic_int done = 0;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "idle", 0, &error);
 	CHECK(atomic_load(&done) == 0, "not yet");
-	smalti_task_group_seal(task_group, count_done, &done);
+	smalti_task_group_close(task_group, count_done, &done);
 	CHECK(atomic_load(&done) == 1, "at once, there being no task");
 	smalti_task_group_free(task_group);
 	close_session(session);
@@ -374,7 +374,7 @@ static void failing(void)
 	struct smalti_task_group *needed = smalti_task_group_new(session, "needed", 0, &error);
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "needs", 0, &error);
 	struct smalti_task_group *other = smalti_task_group_new(session, "other", 0, &error);
-	smalti_task_group_needs(task_group, needed);
+	smalti_task_group_depends_on(task_group, needed);
 	smalti_fail(&first, SMALTI_EIO, "the first cause");
 	smalti_fail(&second, SMALTI_ENOMEM, "the second");
 	smalti_task_group_fail(needed, &first);
@@ -400,8 +400,8 @@ static void failing(void)
 	smalti_tile_release(tile);
 
 	struct smalti_task_group *greedy = smalti_task_group_new(session, "greedy", 0, &error);
-	for (int i = 0; i <= SMALTI_MAX_NEEDS; i++)
-		smalti_task_group_needs(greedy, other);
+	for (int i = 0; i <= SMALTI_MAX_DEPENDENCIES; i++)
+		smalti_task_group_depends_on(greedy, other);
 	CHECK(smalti_task_group_failed(greedy), "too many needs");
 	smalti_task_group_free(greedy);
 	smalti_task_group_free(other);
@@ -520,10 +520,10 @@ static void trace(void)
 }
 
 static const struct test tests[] = {
-    {"options", options}, {"plain", plain},       {"environment", environment},
-    {"waiting", waiting}, {"turns", turns},       {"priorities", priorities},
-    {"bounded", bounded}, {"progress", progress}, {"sealed when idle", sealed_when_idle},
-    {"failing", failing}, {"tiles", tiles},       {"refused memory", refused_memory},
+    {"options", options}, {"sequential", sequential}, {"environment", environment},
+    {"waiting", waiting}, {"barriers", barriers},     {"priorities", priorities},
+    {"bounded", bounded}, {"progress", progress},     {"closed when idle", closed_when_idle},
+    {"failing", failing}, {"tiles", tiles},           {"refused memory", refused_memory},
     {"trace", trace},
 };
 

@@ -63,18 +63,18 @@ static double task_at(struct smalti_session *session, int place)
 	struct smalti_tile *row = smalti_tile_upload(task_group, 1, DIM * sizeof(float), values);
 	struct smalti_tile *y = smalti_tile_upload(task_group, ROWS, DIM * sizeof(float), values);
 	y->owner = place;
-	double least = (double)INFINITY;
+	double min = (double)INFINITY;
 	for (int i = 0; i < TASKS; i++) {
 		const double before = busy(session);
 		smalti_insert(add_row, task_group, (.row = row, .y = y), .rows = ROWS, .dim = DIM);
 		smalti_task_group_wait(task_group);
-		least = fmin(least, busy(session) - before);
+		min = fmin(min, busy(session) - before);
 	}
 	smalti_tile_release(row);
 	smalti_tile_release(y);
 	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "tasks");
 	smalti_task_group_free(task_group);
-	return least;
+	return min;
 }
 
 /* Keeps the least of the seconds at each place. */
@@ -194,7 +194,7 @@ static void run_on_two(const char *slowdown, int tasks, const char *models)
 
 /* The CPU gets so many of the tasks. Other programs may disturb a run, but hardly all of so many; and a
  * scheduler that takes no notice of speeds does not come to such numbers in any. */
-static void check_share(const char *slowdown, int tasks, int cpu, int least, int most, const char *what)
+static void check_share(const char *slowdown, int tasks, int cpu, int min, int max, const char *what)
 {
 	enum { RUNS = 100 };
 	char models[64];
@@ -202,7 +202,7 @@ static void check_share(const char *slowdown, int tasks, int cpu, int least, int
 	for (int run = 0; run < RUNS && !is_so; run++) {
 		snprintf(models, sizeof(models), "%s-%d-%d", slowdown, tasks, run);
 		run_on_two(slowdown, tasks, models);
-		is_so = counts[cpu] >= least && counts[cpu] <= most;
+		is_so = counts[cpu] >= min && counts[cpu] <= max;
 	}
 	CHECK(is_so, what);
 }
@@ -219,7 +219,7 @@ static const struct test tests[] = {
     {"refused", refused},
     {"measured times are scaled", scaled},
     {"performance models of their own", models},
-    {"tasks of unlike workers", shared},
+    {"tasks of heterogeneous workers", shared},
 };
 
 TEST_PROGRAM()

@@ -52,7 +52,7 @@ static void waits_end(void)
 	static const struct {
 		const char *name;
 		int64_t beats;
-		double patience, least;
+		double patience, min;
 		enum smalti_code code;
 		const char *says;
 	} rows[] = {
@@ -69,11 +69,11 @@ static void waits_end(void)
 		struct patience patience = {.seconds = rows[i].patience};
 		struct side holder = side_open(rows[i].beats, &(struct smalti_lock_wait){.lease_seconds = 1});
 		struct side other = side_open(1, &(struct smalti_lock_wait){go_on, &patience, 1});
-		SUCCEEDS(smalti_lock_take(holder.lock, NULL, &error), &error, rows[i].name);
+		SUCCEEDS(smalti_lock_acquire(holder.lock, NULL, &error), &error, rows[i].name);
 		const double began = smalti_now();
-		CHECK(smalti_lock_take(other.lock, NULL, &error) < 0, rows[i].name);
+		CHECK(smalti_lock_acquire(other.lock, NULL, &error) < 0, rows[i].name);
 		const double took = smalti_now() - began;
-		CHECK(took >= rows[i].least, rows[i].name);
+		CHECK(took >= rows[i].min, rows[i].name);
 		CU_ASSERT_EQUAL(error.code, rows[i].code);
 		CHECK(strstr(error.message, rows[i].says) && strstr(error.message, self), error.message);
 		CHECK(strstr(patience.holder, self) && patience.told >= (rows[i].patience > 1 ? 2 : 1),
@@ -82,11 +82,11 @@ static void waits_end(void)
 		/* What follows does not wait again, but has it when it is free. */
 		struct smalti_error again = SMALTI_NO_ERROR, none = SMALTI_NO_ERROR;
 		const int told = patience.told;
-		CHECK(smalti_lock_take(other.lock, NULL, &again) < 0, rows[i].name);
+		CHECK(smalti_lock_acquire(other.lock, NULL, &again) < 0, rows[i].name);
 		CHECK(patience.told == told, "at once");
-		smalti_lock_give(holder.lock);
-		SUCCEEDS(smalti_lock_take(other.lock, NULL, &none), &none, rows[i].name);
-		smalti_lock_give(other.lock);
+		smalti_lock_release(holder.lock);
+		SUCCEEDS(smalti_lock_acquire(other.lock, NULL, &none), &none, rows[i].name);
+		smalti_lock_release(other.lock);
 		side_close(&other);
 		side_close(&holder);
 	}

@@ -9,18 +9,18 @@ static void parts_are_the_whole(void)
 	static const int64_t parts[] = {1, 2, 3, 7, 64, 2000};
 	for (size_t p = 0; p < COUNT(parts); p++) {
 		const struct smalti_range whole = {17, 17 + 1003};
-		int64_t next = whole.first, least = 1003, most = 0;
+		int64_t next = whole.first, min = 1003, max = 0;
 		for (int64_t i = 0; i < parts[p]; i++) {
 			const struct smalti_range part = smalti_range_part(&whole, i, parts[p]);
 			const int64_t length = part.end - part.first;
 			CU_ASSERT_EQUAL(part.first, next);
 			CU_ASSERT_EQUAL(part.first, 17 + i * 1003 / parts[p]);
 			next = part.end;
-			least = length < least ? length : least;
-			most = length > most ? length : most;
+			min = length < min ? length : min;
+			max = length > max ? length : max;
 		}
 		CU_ASSERT_EQUAL(next, whole.end);
-		CU_ASSERT(most - least <= 1);
+		CU_ASSERT(max - min <= 1);
 	}
 	const struct smalti_range large = {0, INT64_MAX};
 	const struct smalti_range last = smalti_range_part(&large, INT64_MAX - 1, INT64_MAX);

@@ -18,10 +18,10 @@
 
 #include <math.h>
 
-enum { PLANS = SANITIZED ? 40 : 300, MODELS = 4, MOST_VALUES = 4 * 14 * 10, MOST_PLACES = 8 };
+enum { PLANS = SANITIZED ? 40 : 300, MODELS = 4, MAX_VALUES = 4 * 14 * 10, MAX_PLACES = 8 };
 enum { CHANNELS = 4, TEXT_TOKENS = 7, STEPS = 3 };
 
-enum { FEW_DEVICES = 2, MOST_DEVICES = MOST_PLACES - 1, SAMPLE = SANITIZED ? 2 : 8, FEW_POLICIES = 2 };
+enum { FEW_DEVICES = 2, MAX_DEVICES = MAX_PLACES - 1, SAMPLE = SANITIZED ? 2 : 8, FEW_POLICIES = 2 };
 
 static const struct judge_schedule schedules[] = {{NULL, 1}, {"lws", 2}, {"dmdas", 2}, {"eager", 2}};
 static const char *const device_policies[] = {"lws", "dmda", "eager"};
@@ -37,7 +37,7 @@ static const int64_t sizes[][2] = {{2, 2}, {2, 34}, {6, 10}, {14, 10}};
 static const int64_t heads[MODELS] = {1, 2, 3, 5};
 
 static struct plan plans[PLANS];
-static float results[PLANS][MOST_VALUES];
+static float results[PLANS][MAX_VALUES];
 
 static int64_t draw(uint64_t *state, int64_t count)
 {
@@ -102,7 +102,7 @@ static void draw_shares(struct plan *plan, uint64_t *state, int64_t first)
 
 static struct plan random_plan(uint64_t *state)
 {
-	struct plan plan = {.places = 1 + draw(state, MOST_PLACES)};
+	struct plan plan = {.places = 1 + draw(state, MAX_PLACES)};
 	name_strategy(&plan, state);
 	draw_shares(&plan, state, 0);
 	plan.patches = 1 + draw(state, 5);
@@ -221,7 +221,7 @@ static void compare(struct smalti_session *session, struct smalti_denoiser *deno
 		    const struct smalti_strategy *strategy, const float *found)
 {
 	static const double tolerance = 1e-5;
-	float one[MOST_VALUES];
+	float one[MAX_VALUES];
 	char what[256], told[320];
 	struct plan alone = *plan;
 	alone.band_tokens = 1000;
@@ -238,7 +238,7 @@ static void try_plan(struct smalti_session *session, struct smalti_denoiser *den
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_strategy strategy;
-	float found[MOST_VALUES];
+	float found[MAX_VALUES];
 	char what[256];
 	SUCCEEDS(smalti_strategy_read_cuts(&strategy, plans[i].strategy, plans[i].shares,
 					   (int)plans[i].places, STEPS, &error),
@@ -314,7 +314,7 @@ static struct smalti_session *device_session(int64_t devices, const char *policy
 static struct plan random_device_plan(uint64_t *state)
 {
 	struct plan plan = random_plan(state);
-	plan.places = 2 + draw(state, MOST_DEVICES);
+	plan.places = 2 + draw(state, MAX_DEVICES);
 	draw_shares(&plan, state, 1);
 	return plan;
 }
@@ -329,7 +329,7 @@ static void random_strategies_on_devices(void)
 	for (int i = 0; i < (all ? COUNT(device_policies) : FEW_POLICIES); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_session *session =
-		    device_session(all ? MOST_DEVICES : FEW_DEVICES, device_policies[i], &error);
+		    device_session(all ? MAX_DEVICES : FEW_DEVICES, device_policies[i], &error);
 		if (!session && error.code == SMALTI_ENODEV) {
 			printf("\n    skipped: %s", error.message);
 			return;
@@ -376,7 +376,7 @@ static void pass_by_slices(struct smalti_session *session, struct smalti_denoise
 		const int64_t first = 2 * smalti_strategy_begin(strategy, SMALTI_AXIS_RANK, lines, rank);
 		const int64_t side =
 		    2 * smalti_strategy_begin(strategy, SMALTI_AXIS_RANK, lines, rank + 1) - first;
-		float part[MOST_VALUES];
+		float part[MAX_VALUES];
 		const struct smalti_diffusion diffusion = {.sampler = sampler,
 							   .height = columns ? height : side,
 							   .width = columns ? side : width,
@@ -413,7 +413,7 @@ static void slices(void)
 		const int64_t height = sizes[i % COUNT(sizes)][0], width = sizes[i % COUNT(sizes)][1];
 		const int c = i / COUNT(sizes);
 		struct smalti_strategy strategy;
-		float expected[MOST_VALUES], found[MOST_VALUES];
+		float expected[MAX_VALUES], found[MAX_VALUES];
 		SUCCEEDS(smalti_strategy_read(&strategy, cases[c].strategy, cases[c].shares, 3, &error),
 			 &error, cases[c].strategy);
 		test_fill(expected, CHANNELS * height * width, 0.3, 1);
@@ -450,7 +450,7 @@ static void equal_cuts(void)
 	struct smalti_model *model = embedded_open(session);
 	struct smalti_sampler *sampler = smalti_sampler_new(&model->scheduler, STEPS, &error);
 	const struct plan plan = {.strategy = "ring", .band_tokens = 5, .size = 3, .branches = 2};
-	float found[2][MOST_VALUES];
+	float found[2][MAX_VALUES];
 	for (int i = 0; i < 2; i++) {
 		struct smalti_strategy strategy;
 		SUCCEEDS(smalti_strategy_read_cuts(&strategy, "ring", shares[i], 3, STEPS, &error), &error,

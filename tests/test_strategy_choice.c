@@ -10,14 +10,14 @@
 
 #include <math.h>
 
-enum { MOST_PLACES = 8, RANDOM_MACHINES = 60 };
+enum { MAX_PLACES = 8, RANDOM_MACHINES = 60 };
 static const double giga = 1e9, tera = 1e12;
 
 /* Place 0 are CPUs, which take no part, or a rank as the others. */
 struct machine {
 	int places;
-	double rate[MOST_PLACES], memory[MOST_PLACES]; /* Tflop/s, GB */
-	double bandwidth, latency;                     /* GB/s, µs */
+	double rate[MAX_PLACES], memory[MAX_PLACES]; /* Tflop/s, GB */
+	double bandwidth, latency;                   /* GB/s, µs */
 	double slow; /* bandwidth between the first half of the devices and the second; 0: the same */
 	bool ranks;
 };
@@ -52,8 +52,8 @@ static struct smalti_denoising denoising_of(int64_t side, bool guided)
 
 struct facts {
 	struct smalti_place_facts facts;
-	struct smalti_place_fact place[MOST_PLACES];
-	struct smalti_link_fact link[MOST_PLACES * MOST_PLACES];
+	struct smalti_place_fact place[MAX_PLACES];
+	struct smalti_link_fact link[MAX_PLACES * MAX_PLACES];
 };
 
 static const struct smalti_place_facts *facts_of(const struct machine *m, struct facts *f)
@@ -139,7 +139,7 @@ static void made_up(void)
 	for (int i = 0; i < COUNT(cases); i++) {
 		struct facts facts;
 		struct smalti_error error = SMALTI_NO_ERROR;
-		double shares[MOST_PLACES];
+		double shares[MAX_PLACES];
 		char name[SMALTI_STRATEGY_NAME], found[160], what[320];
 		const struct smalti_denoising d = denoising_of(cases[i].side, cases[i].guided);
 		const struct smalti_place_facts *f = facts_of(&cases[i].machine, &facts);
@@ -197,10 +197,10 @@ static double best_of_all(const struct smalti_denoising *d, const struct smalti_
 {
 	double best = (double)INFINITY;
 	for (int slowest = 1; slowest < facts->count; slowest++) {
-		double shares[MOST_PLACES] = {0};
+		double shares[MAX_PLACES] = {0};
 		for (int i = 1; i < facts->count; i++) {
-			const double rate = facts->place[i].rate, least = facts->place[slowest].rate;
-			shares[i] = rate > least || (rate == least && i <= slowest) ? all[i] : 0;
+			const double rate = facts->place[i].rate, min = facts->place[slowest].rate;
+			shares[i] = rate > min || (rate == min && i <= slowest) ? all[i] : 0;
 		}
 		best = fmin(best, best_of(d, facts, shares));
 	}
@@ -234,20 +234,19 @@ static void best(void)
 		const struct smalti_place_facts *f = facts_of(&machine, &facts);
 		const struct smalti_denoising d =
 		    denoising_of(judge_draw(&state, sides, COUNT(sides)), i % 3 > 0);
-		double shares[MOST_PLACES];
+		double shares[MAX_PLACES];
 		char name[SMALTI_STRATEGY_NAME], found[160], what[256];
 		smalti_shares_by_rate(f, shares);
-		const double least = best_of_all(&d, f, shares);
+		const double min = best_of_all(&d, f, shares);
 		if (smalti_strategy_choose(&d, f, false, shares, name, &error) < 0) {
-			CHECK(isinf(least) && error.code == SMALTI_ENOMEM, error.message);
+			CHECK(isinf(min) && error.code == SMALTI_ENOMEM, error.message);
 			refused++;
 			continue;
 		}
 		write_choice(name, shares, f, found);
 		const double cost = cost_of(&d, f, name, shares);
-		snprintf(what, sizeof(what), "machine %d: %s takes %g s, the best %g s", i, found, cost,
-			 least);
-		CHECK(fabs(cost - least) <= 1e-9 * least, what);
+		snprintf(what, sizeof(what), "machine %d: %s takes %g s, the best %g s", i, found, cost, min);
+		CHECK(fabs(cost - min) <= 1e-9 * min, what);
 	}
 	CHECK(refused > 0 && refused < RANDOM_MACHINES / 2, "some machines are too small");
 }
@@ -260,7 +259,7 @@ static void fastest(void)
 		const double rate = 1 / (double)i;
 		const struct machine machines[] = {{.places = 1, .rate = {rate}},
 						   {.places = 4, .rate = {1, rate, rate, rate / 2}}};
-		double shares[MOST_PLACES];
+		double shares[MAX_PLACES];
 		smalti_shares_by_rate(facts_of(&machines[0], &facts), shares);
 		CHECK(shares[0] == 1, "the only place");
 		smalti_shares_by_rate(facts_of(&machines[1], &facts), shares);
@@ -276,7 +275,7 @@ static void given(void)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const struct machine machine = {3, {1, 60, 0.2}, {64, 40, 40}, 0.1, 30, 0, false};
 	const struct smalti_denoising d = denoising_of(512, true);
-	double shares[MOST_PLACES] = {0, 2, 1};
+	double shares[MAX_PLACES] = {0, 2, 1};
 	char name[SMALTI_STRATEGY_NAME], found[160];
 	const struct smalti_place_facts *f = facts_of(&machine, &facts);
 	SUCCEEDS(smalti_strategy_choose(&d, f, true, shares, name, &error), &error, "given");

@@ -381,7 +381,7 @@ static int64_t file_bytes_held(void)
 
 struct on_progress {
 	atomic_bool over;
-	int64_t most;
+	int64_t max;
 };
 
 static void *watch_memory(void *argument)
@@ -389,8 +389,8 @@ static void *watch_memory(void *argument)
 	struct on_progress *on_progress = argument;
 	while (!atomic_load(&on_progress->over)) {
 		const int64_t held = file_bytes_held();
-		if (held > on_progress->most)
-			on_progress->most = held;
+		if (held > on_progress->max)
+			on_progress->max = held;
 		usleep(200);
 	}
 	return NULL;
@@ -419,13 +419,13 @@ static void streamed_weights_are_given_back(void)
 	CHECK(encoder.t5->functions->mapped_bytes(encoder.t5) < all / 3, "prediction");
 	SUCCEEDS(stage_t5(session, encoder.t5, ids, TOKENS, streamed, &error), &error, "streamed");
 	CHECK(file_bytes_held() - before < layer, "given back");
-	struct on_progress on_progress = {.most = 0};
+	struct on_progress on_progress = {.max = 0};
 	pthread_t watcher;
 	pthread_create(&watcher, NULL, watch_memory, &on_progress);
 	SUCCEEDS(stage_t5(session, encoder.t5, ids, TOKENS, streamed, &error), &error, "streamed again");
 	atomic_store(&on_progress.over, true);
 	pthread_join(watcher, NULL);
-	CHECK(on_progress.most - before <= encoder.t5->functions->mapped_bytes(encoder.t5),
+	CHECK(on_progress.max - before <= encoder.t5->functions->mapped_bytes(encoder.t5),
 	      "given back on the way");
 	CHECK(memcmp(whole, streamed, sizeof(whole)) == 0, "bits");
 	close_encoder(&encoder);

@@ -100,18 +100,18 @@ static void workers(void)
 		check(session);
 }
 
-static void plain(void)
+static void sequential(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_session *session = smalti_session_open_plain(&error);
-	SUCCEEDS(session ? 0 : -1, &error, "plain session");
+	struct smalti_session *session = smalti_session_open_sequential(&error);
+	SUCCEEDS(session ? 0 : -1, &error, "sequential session");
 	if (session)
 		check(session);
 }
 
 static const struct test tests[] = {
     {"on workers", workers},
-    {"without StarPU", plain},
+    {"without StarPU", sequential},
 };
 
 TEST_MAIN("forms of tiles", tests)

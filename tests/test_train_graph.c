@@ -129,7 +129,7 @@ static int64_t counted(const struct train_graph_case *c, const struct train_grap
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session *counts = smalti_session_open_counting(1, false, &error);
 	struct train_graph_outcome o = train_graph_step(counts, c, plan);
-	const int64_t bytes = counts->counting->most;
+	const int64_t bytes = counts->counting->max;
 	*around = counts->counting->marked;
 	train_graph_drop(&o);
 	smalti_session_close(counts, NULL);
@@ -142,12 +142,13 @@ static int64_t measured(const struct train_graph_case *c, const struct train_gra
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_pool_state state;
-	struct smalti_session *on = policy ? stage_session(policy, 2) : smalti_session_open_plain(&error);
+	struct smalti_session *on =
+	    policy ? stage_session(policy, 2) : smalti_session_open_sequential(&error);
 	struct train_graph_outcome o = train_graph_step(on, c, plan);
 	smalti_pool_state(on->pool, &state);
 	train_graph_drop(&o);
 	smalti_session_close(on, NULL);
-	return state.most_used;
+	return state.max_used;
 }
 
 /* In the order of insertion, a block that is computed again leaves its tiles less, but those of its input. */
@@ -165,7 +166,7 @@ static void compare_blocks(const struct train_graph_case *c, struct train_graph_
 	CHECK(!SMALTI_POOLED || fabs(less - expected) <= 0.1 * expected, what);
 }
 
-/* Layers that take turns keep to what is counted in any order of their tasks. */
+/* Layers with barriers between them keep to what is counted in any order of their tasks. */
 static void memory_is_what_is_counted(void)
 {
 	static const struct {
@@ -183,7 +184,7 @@ static void memory_is_what_is_counted(void)
 	smalti_session_close(session, NULL);
 	for (int i = 0; i < COUNT(cases); i++) {
 		struct train_graph_case c = train_graph_case(cases[i].name);
-		const bool plain = !cases[i].policy;
+		const bool sequential = !cases[i].policy;
 		const struct train_graph_plan plan = {.compute = cases[i].compute,
 						      .band = cases[i].band,
 						      .recomputed = cases[i].recomputed,
@@ -201,8 +202,9 @@ static void memory_is_what_is_counted(void)
 			 (long long)plan.recomputed, (long long)(found - around), (long long)planned);
 		printf("\n    %s", what);
 		CHECK(found - around <= planned, what);
-		CHECK(!SMALTI_POOLED || !plain || (double)(found - around) >= 0.45 * (double)planned, what);
-		if (plain && cases[i].recomputed + 1 < c.config.layers)
+		CHECK(!SMALTI_POOLED || !sequential || (double)(found - around) >= 0.45 * (double)planned,
+		      what);
+		if (sequential && cases[i].recomputed + 1 < c.config.layers)
 			compare_blocks(&c, plan, found);
 	}
 	session = stage_session("lws", 2);
@@ -223,10 +225,10 @@ static void schedulers_change_no_bit(void)
 		smalti_session_close(other, NULL);
 	}
 	struct smalti_error error = SMALTI_NO_ERROR;
-	session = smalti_session_open_plain(&error);
-	struct train_graph_outcome plain = train_graph_step(session, &c, &plan);
-	CHECK(train_graph_same_bits(&here, &plain), "without StarPU");
-	train_graph_drop(&plain);
+	session = smalti_session_open_sequential(&error);
+	struct train_graph_outcome sequential = train_graph_step(session, &c, &plan);
+	CHECK(train_graph_same_bits(&here, &sequential), "without StarPU");
+	train_graph_drop(&sequential);
 	smalti_session_close(session, NULL);
 	session = stage_session("lws", 2);
 	train_graph_drop(&here);

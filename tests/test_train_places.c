@@ -89,11 +89,11 @@ static void place_bytes(struct smalti_session *on, double bytes[PLACES])
 	if (!on->counting)
 		moved_bytes(on, PLACES, bytes);
 	for (int place = 0; on->counting && place < PLACES; place++) {
-		double *moves = on->counting->at[place].moves;
+		double *transfers = on->counting->at[place].transfers;
 		bytes[place] = 0;
-		for (int move = 0; move < SMALTI_MOVES; move++)
-			bytes[place] += moves[move];
-		memset(moves, 0, SMALTI_MOVES * sizeof(*moves));
+		for (int kind = 0; kind < SMALTI_TRANSFER_KINDS; kind++)
+			bytes[place] += transfers[kind];
+		memset(transfers, 0, SMALTI_TRANSFER_KINDS * sizeof(*transfers));
 	}
 }
 

@@ -151,7 +151,7 @@ static float *values_of(const struct smalti_trainer *trainer, const struct smalt
 static double far_from(const struct smalti_trainer *trainer, const struct smalti_parameters *parameters,
 		       const struct golden *golden, const char *prefix)
 {
-	double most = 0;
+	double max = 0;
 	for (int64_t i = 0; i < parameters->count; i++) {
 		char name[256];
 		const struct smalti_parameter *p = &parameters->list[i];
@@ -161,11 +161,11 @@ static double far_from(const struct smalti_trainer *trainer, const struct smalti
 		const struct smalti_tensor_view *view = smalti_safetensors_find(golden->file, name);
 		CHECK(view && view->bytes == p->count * 4, name);
 		float *found = values_of(trainer, p), *expected = golden_values(view);
-		most = fmax(most, test_max_error(found, expected, p->count));
+		max = fmax(max, test_max_error(found, expected, p->count));
 		free(found);
 		free(expected);
 	}
-	return most;
+	return max;
 }
 
 /* Of the bits of all parameters and averages. */
@@ -248,10 +248,10 @@ static void check_batch(const struct smalti_training_sample *samples, int64_t co
 	}
 }
 
-static double largest(double *most, double found, double expected)
+static double largest(double *max, double found, double expected)
 {
-	*most = fmax(*most, fabs(found / expected - 1));
-	return *most;
+	*max = fmax(*max, fabs(found / expected - 1));
+	return *max;
 }
 
 /* Steps as the rows say: how far their losses, and their norms, are away at most. */
@@ -543,16 +543,16 @@ static void how_it_is_computed_changes_no_bit(void)
 }
 
 /* By the tree of docs/training.md, sample by sample: a sum is there when its samples have ended. */
-static int64_t lanes_step_by_step(int64_t batch, int64_t lanes, int64_t together)
+static int64_t lanes_step_by_step(int64_t batch, int64_t lanes, int64_t micro_batch)
 {
 	bool there[16] = {false};
-	int64_t sums[16], added = 0, gone = 0, inserted = 0, most = 0;
+	int64_t sums[16], added = 0, gone = 0, inserted = 0, max = 0;
 	for (int64_t lane = 0; lane < lanes; lane++) {
 		there[lane] = true;
 		for (int64_t i = lane; i < batch; i += lanes, inserted++) {
-			while (gone < added && sums[gone] <= inserted - together + 1)
+			while (gone < added && sums[gone] <= inserted - micro_batch + 1)
 				gone++;
-			most = lane + 1 - gone > most ? lane + 1 - gone : most;
+			max = lane + 1 - gone > max ? lane + 1 - gone : max;
 		}
 		for (int64_t s = 1; s < lanes; s *= 2)
 			for (int64_t k = 0; k + s < lanes; k += 2 * s)
@@ -562,20 +562,20 @@ static int64_t lanes_step_by_step(int64_t batch, int64_t lanes, int64_t together
 					sums[added++] = inserted;
 				}
 	}
-	return most;
+	return max;
 }
 
 static void lanes_are_counted(void)
 {
 	for (int64_t batch = 1; batch <= 14; batch++)
 		for (int64_t lanes = 1; lanes <= batch; lanes++)
-			for (int64_t together = 1; together <= batch; together++) {
+			for (int64_t micro_batch = 1; micro_batch <= batch; micro_batch++) {
 				char what[80];
 				snprintf(what, sizeof(what),
 					 "%" PRId64 " samples, %" PRId64 " lanes, %" PRId64 " together",
-					 batch, lanes, together);
-				CHECK(smalti_most_lanes(batch, lanes, together) ==
-					  lanes_step_by_step(batch, lanes, together),
+					 batch, lanes, micro_batch);
+				CHECK(smalti_max_lanes(batch, lanes, micro_batch) ==
+					  lanes_step_by_step(batch, lanes, micro_batch),
 				      what);
 			}
 }
@@ -608,7 +608,7 @@ static void memory_is_what_is_counted(void)
 		struct smalti_pool_state pool;
 		char what[160];
 		struct setting s = {.session = counted[i].policy ? session_of(counted[i].policy, 2)
-								 : smalti_session_open_plain(&error),
+								 : smalti_session_open_sequential(&error),
 				    .precision = counted[i].precision,
 				    .loss_scale = {.initial = 1024, .interval = 100}};
 		open_small(&s, &golden, directories, counted[i].optimizer);
@@ -622,9 +622,9 @@ static void memory_is_what_is_counted(void)
 		smalti_pool_state(s.session->pool, &pool);
 		snprintf(what, sizeof(what),
 			 "case %d: %" PRId64 " of %" PRId64 " bytes, scratch %" PRId64 " of %" PRId64, i,
-			 pool.most_used, plan.tiles, smalti_scratch_held(), plan.scratch);
+			 pool.max_used, plan.tiles, smalti_scratch_held(), plan.scratch);
 		printf("\n    %s", what);
-		CHECK(pool.most_used <= plan.tiles && smalti_scratch_held() <= plan.scratch, what);
+		CHECK(pool.max_used <= plan.tiles && smalti_scratch_held() <= plan.scratch, what);
 		close_setting(&s);
 		smalti_session_close(s.session, NULL);
 	}
@@ -639,19 +639,19 @@ static void check_evaluation(struct setting *s, const cJSON *expected, bool aver
 	struct smalti_evaluation found;
 	struct smalti_train_options options = s->options;
 	const char *const directories[] = {s->golden->held_out};
-	double most = 0;
+	double max = 0;
 	options.data.directories = directories;
 	struct smalti_training_data *held_out = smalti_training_data_open(&options, no_damage, NULL, &error);
 	SUCCEEDS(held_out ? 0 : -1, &error, "held-out items");
 	SUCCEEDS(smalti_trainer_evaluate(&s->trainer, held_out, averages, &found, &error), &error,
 		 "evaluate");
 	for (int i = 0; i < SMALTI_EVALUATED_TIMESTEPS; i++) {
-		largest(&most, found.mse[i], element(part(expected, "mse"), i));
-		largest(&most, found.vb[i], element(part(expected, "vb"), i));
+		largest(&max, found.mse[i], element(part(expected, "mse"), i));
+		largest(&max, found.vb[i], element(part(expected, "vb"), i));
 	}
-	largest(&most, found.mean_mse, number(expected, "mean_mse"));
-	largest(&most, found.mean_vb, number(expected, "mean_vb"));
-	check_far("evaluation", most, 2e-5);
+	largest(&max, found.mean_mse, number(expected, "mean_mse"));
+	largest(&max, found.mean_vb, number(expected, "mean_vb"));
+	check_far("evaluation", max, 2e-5);
 	smalti_training_data_close(held_out);
 }
 

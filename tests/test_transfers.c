@@ -56,13 +56,13 @@ static struct smalti_cross_cache *caption(struct smalti_task_group *task_group, 
 }
 
 /* What the task group's account says came to a place, but for weights. */
-static double counted_at(const struct smalti_moves *moves, int place)
+static double counted_at(const struct smalti_task_transfers *transfers, int place)
 {
 	double bytes = 0;
-	for (int64_t stage = 0; stage < moves->stages; stage++)
-		for (int move = 0; move < SMALTI_MOVES; move++)
-			if (move != SMALTI_MOVE_WEIGHTS)
-				bytes += smalti_moves_at(moves, stage, place)[move];
+	for (int64_t stage = 0; stage < transfers->stages; stage++)
+		for (int kind = 0; kind < SMALTI_TRANSFER_KINDS; kind++)
+			if (kind != SMALTI_TRANSFER_WEIGHTS)
+				bytes += smalti_task_transfers_at(transfers, stage, place)[kind];
 	return bytes;
 }
 
@@ -96,7 +96,7 @@ static void denoise(const struct smalti_strategy *strategy, int64_t steps, float
 	smalti_task_group_wait(task_group);
 	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "denoising");
 	for (int place = 0; counted && place < PLACES; place++)
-		counted[place] = counted_at(&task_group->moves, place);
+		counted[place] = counted_at(&task_group->transfers, place);
 	smalti_task_group_free(task_group);
 	free(sampler);
 	moved_bytes(session, PLACES, bytes);
@@ -124,8 +124,8 @@ static void compare(const char *name, const struct smalti_strategy *strategy, co
 	plan_loads(strategy, loads);
 	for (int place = 1; place < PLACES; place++) {
 		double expected = 0;
-		for (int move = 0; move < SMALTI_MOVES; move++)
-			expected += loads[place].moves[move];
+		for (int kind = 0; kind < SMALTI_TRANSFER_KINDS; kind++)
+			expected += loads[place].transfers[kind];
 		snprintf(what, sizeof(what),
 			 "%s: %.0f bytes to device %d each step, %.0f planned, %.0f counted", name,
 			 measured[place], place, expected, counted[place]);

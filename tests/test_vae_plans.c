@@ -183,8 +183,8 @@ static void global_statistics(void)
 }
 
 /* What a decoding by the plan takes of tiles beside the weights; its bits are those of `whole`, if given. */
-static int64_t most_used(const struct smalti_vae_plan *plan, const float *z, float *whole, int64_t count,
-			 bool keep)
+static int64_t max_used(const struct smalti_vae_plan *plan, const float *z, float *whole, int64_t count,
+			bool keep)
 {
 	float *image = keep ? whole : judge_array(count);
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -194,7 +194,7 @@ static int64_t most_used(const struct smalti_vae_plan *plan, const float *z, flo
 	CHECK(memcmp(image, whole, (size_t)count * sizeof(float)) == 0, "the same bits");
 	if (!keep)
 		free(image);
-	return state.most_used - smalti_weights_bytes(model->vae->weights);
+	return state.max_used - smalti_weights_bytes(model->vae->weights);
 }
 
 /* Under ever smaller budgets: what is held stays below what was promised, and the bits do not change. */
@@ -215,7 +215,7 @@ static void budgets(void)
 			const int64_t side = SIDE * smalti_model_factor(model), count = 3 * side * side;
 			const bool first = !whole;
 			whole = first ? judge_array(count) : whole;
-			const int64_t used = most_used(&plan, z, whole, count, first);
+			const int64_t used = max_used(&plan, z, whole, count, first);
 			char what[96];
 			snprintf(what, sizeof(what), "promised %lld, used %lld", (long long)plan.memory,
 				 (long long)used);
@@ -254,7 +254,7 @@ static void maps_at_once(void)
 		SUCCEEDS(smalti_vae_net_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &error), &error,
 			 "plan");
 		whole = whole ? whole : judge_array(count);
-		const int64_t used = most_used(&plan, z, whole, count, !at_once);
+		const int64_t used = max_used(&plan, z, whole, count, !at_once);
 		memory[at_once] = plan.memory;
 		CHECK(plan.bounded == !at_once, "bounded where maps do not fit at once");
 		CHECK(!SMALTI_POOLED || used <= plan.memory, "it keeps to what was promised");
@@ -328,12 +328,12 @@ static double largest_share(const struct smalti_vae_net *layers, const struct sm
 		     pixels = rows * (double)plan->width;
 	for (int layer = 0; layer < layers->count; layer++)
 		for (int64_t band = 0; band < plan->partition.bands; band++) {
-			int least = 0;
+			int min = 0;
 			for (int i = 1; i < workers; i++)
-				least = load[i] < load[least] ? i : least;
+				min = load[i] < load[min] ? i : min;
 			const double part = smalti_vae_layer_flops(layers, layer, pixels) *
 					    (double)smalti_partition_rows(&plan->partition, band) / rows;
-			load[least] += part;
+			load[min] += part;
 			all += part;
 		}
 	for (int i = 0; i < workers; i++)

@@ -76,7 +76,7 @@ static const struct smalti_dit_block *weights_of(const struct smalti_dit_forward
 }
 
 /* Returns the shard number i that adds to a band. The band's own is the last, where the sum is needed. */
-static int turn(const struct smalti_dit_forward *f, int64_t band, int i, int shards)
+static int shard_in_order(const struct smalti_dit_forward *f, int64_t band, int i, int shards)
 {
 	return weight_shards(f) > 1 ? (f->tokens->band[band].shard + 1 + i) % shards : i;
 }
@@ -102,11 +102,11 @@ void smalti_dit_begin_phase(const struct smalti_dit_forward *f, int64_t band, in
 {
 	enum { AHEAD = 2 * PHASES }; /* earlier blocks, which the other branch is in */
 	const int64_t ahead = phase == KEYS && f->strategy->count > 1 ? AHEAD : 0;
-	const int64_t path = smalti_dit_together(f)
-				 ? (f->dit->config.layers - 1 - block) * PHASES + (int64_t)phase + 1 + ahead
-				 : f->strategy->patches - f->tokens->band[band].patch;
+	const int64_t bottom_level =
+	    smalti_dit_together(f) ? (f->dit->config.layers - 1 - block) * PHASES + (int64_t)phase + 1 + ahead
+				   : f->strategy->patches - f->tokens->band[band].patch;
 	if (!f->tape->records)
-		smalti_task_group_path(f->task_group, f->behind + path);
+		smalti_task_group_bottom_level(f->task_group, f->behind + bottom_level);
 }
 
 void smalti_dit_begin_task(const struct smalti_dit_forward *f, const struct smalti_dit_task *task,
@@ -207,14 +207,14 @@ static void project(const struct smalti_dit_forward *f, struct smalti_dit_positi
 		    struct smalti_value x, const struct projections *p)
 {
 	struct smalti_tape *tape = f->tape;
-	smalti_tile_moves_as(x.tile, SMALTI_MOVE_STREAM); /* from the stage before */
+	smalti_tile_set_transfer_kind(x.tile, SMALTI_TRANSFER_STREAM); /* from the stage before */
 	smalti_dit_begin_phase(f, band, at.block, KEYS);
 	smalti_dit_go_home(f, at, band);
 	smalti_dit_begin_band(f, at, band, &keys_task);
 	const struct smalti_gate shift = modulation_of(f, at.block, SHIFT_ATTENTION);
 	struct smalti_value h =
 	    smalti_layer_norm(tape, x, shift.modulation, shift.row, f->dit->config.norm_eps, f->dit->compute);
-	smalti_tile_moves_as(h.tile, SMALTI_MOVE_SUMS);
+	smalti_tile_set_transfer_kind(h.tile, SMALTI_TRANSFER_SUMS);
 	for (int shard = 0; shard < f->shards->count; shard++) {
 		const struct smalti_dit_shard *s = &f->shards->shard[shard];
 		const int64_t i = band * f->shards->count + shard;
@@ -225,12 +225,12 @@ static void project(const struct smalti_dit_forward *f, struct smalti_dit_positi
 		/* keys and values first: others wait for them */
 		p->kv[i] = smalti_layer_linear(tape, &w->kv, h, f->dit->attention);
 		p->q[i] = smalti_layer_linear(tape, &w->q, h, f->dit->attention);
-		smalti_tile_moves_as(p->q[i].tile, SMALTI_MOVE_HEADS);
-		smalti_tile_moves_as(p->kv[i].tile, SMALTI_MOVE_KEYS);
+		smalti_tile_set_transfer_kind(p->q[i].tile, SMALTI_TRANSFER_HEADS);
+		smalti_tile_set_transfer_kind(p->kv[i].tile, SMALTI_TRANSFER_KEYS);
 	}
 	smalti_value_release(tape, &h);
 	smalti_tape_end_task(tape);
-	smalti_tile_moves_as(x.tile, SMALTI_MOVE_SUMS);
+	smalti_tile_set_transfer_kind(x.tile, SMALTI_TRANSFER_SUMS);
 }
 
 static bool same_rank(const struct smalti_dit_forward *f, int64_t band, int64_t other)
@@ -299,7 +299,7 @@ static void self_attention(const struct smalti_dit_forward *f, struct smalti_dit
 	struct smalti_value sum = {.tile = NULL};
 	smalti_dit_begin_phase(f, band, at.block, ATTENTION);
 	for (int i = 0; i < shards; i++) {
-		const int shard = turn(f, band, i, shards);
+		const int shard = shard_in_order(f, band, i, shards);
 		const struct smalti_dit_shard *s = &f->shards->shard[shard];
 		const struct smalti_heads heads = heads_of(f, s->heads, f->dit->attention);
 		if (s->heads == 0)
@@ -308,7 +308,7 @@ static void self_attention(const struct smalti_dit_forward *f, struct smalti_dit
 		const struct smalti_key_bands keys = gather(f, at, band, shard, p);
 		struct smalti_value o =
 		    smalti_layer_attend(f->tape, &heads, p->q[band * shards + shard], &keys);
-		smalti_tile_moves_as(o.tile, SMALTI_MOVE_HEADS);
+		smalti_tile_set_transfer_kind(o.tile, SMALTI_TRANSFER_HEADS);
 		go_to_weights(f, at, band, shard);
 		smalti_layer_add(f->tape, &s->blocks[at.block].self.out, o,
 				 modulation_of(f, at.block, GATE_ATTENTION), x, &sum);
@@ -376,7 +376,7 @@ static void attend_caption(const struct smalti_dit_forward *f, struct smalti_dit
 	const struct smalti_gate none = {.row = 0};
 	struct smalti_value sum = {.tile = NULL};
 	for (int i = 0; i < shards; i++) {
-		const int shard = turn(f, band, i, shards);
+		const int shard = shard_in_order(f, band, i, shards);
 		if (!q[i].tile)
 			continue;
 		go_to_weights(f, at, band, shard);
@@ -397,7 +397,7 @@ static void cross_attention(const struct smalti_dit_forward *f, struct smalti_di
 			    struct smalti_cross_cache *cache, struct smalti_value *x)
 {
 	const int shards = weight_shards(f);
-	struct smalti_value q[SMALTI_MOST_SHARDS] = {{.tile = NULL}};
+	struct smalti_value q[SMALTI_MAX_SHARDS] = {{.tile = NULL}};
 	smalti_dit_begin_phase(f, band, at.block, CROSS_ATTENTION);
 	if (cache && cache->tokens == 1) {
 		smalti_dit_go_home(f, at, band);
@@ -406,7 +406,7 @@ static void cross_attention(const struct smalti_dit_forward *f, struct smalti_di
 		return;
 	}
 	for (int i = 0; i < shards; i++) { /* all shards read x before the first one adds to it */
-		const int shard = turn(f, band, i, shards);
+		const int shard = shard_in_order(f, band, i, shards);
 		if (shards > 1 && f->shards->shard[shard].heads == 0)
 			continue;
 		go_to_weights(f, at, band, shard);
@@ -431,9 +431,9 @@ static void mlp(const struct smalti_dit_forward *f, struct smalti_dit_position a
 	const struct smalti_gate shift = modulation_of(f, at.block, SHIFT_MLP);
 	struct smalti_value h = smalti_layer_norm(f->tape, *x, shift.modulation, shift.row,
 						  f->dit->config.norm_eps, f->dit->compute);
-	smalti_tile_moves_as(h.tile, SMALTI_MOVE_SUMS);
+	smalti_tile_set_transfer_kind(h.tile, SMALTI_TRANSFER_SUMS);
 	for (int i = 0; i < shards; i++) {
-		const int shard = turn(f, band, i, shards);
+		const int shard = shard_in_order(f, band, i, shards);
 		const struct smalti_dit_block *w = weights_of(f, at.block, shard);
 		if (shards > 1 && f->shards->shard[shard].columns == 0)
 			continue;
@@ -484,7 +484,7 @@ struct smalti_value smalti_dit_project_out(const struct smalti_dit_forward *f, s
 {
 	const double epsilon = 1e-6; /* fixed, independent of norm_eps */
 	struct smalti_value h = smalti_layer_norm(f->tape, x, final, 0, epsilon, f->dit->compute);
-	smalti_tile_moves_as(h.tile, SMALTI_MOVE_SUMS);
+	smalti_tile_set_transfer_kind(h.tile, SMALTI_TRANSFER_SUMS);
 	const struct smalti_value v = smalti_layer_linear(f->tape, &f->dit->out, h, SMALTI_F32);
 	smalti_value_release(f->tape, &h);
 	return v;

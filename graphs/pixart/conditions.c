@@ -26,7 +26,7 @@ static void take_thirds(struct smalti_tape *tape, struct smalti_tile *row, int64
 {
 	bool add;
 	const int64_t third = to.columns * (int64_t)sizeof(float);
-	smalti_insert(take_columns, tape->task_group, (.x = row, .y = smalti_tape_into(tape, to, &add)),
+	smalti_insert(slice_columns, tape->task_group, (.x = row, .y = smalti_tape_into(tape, to, &add)),
 		      .rows = 1, .parts = 1, .in = 3 * third, .first = first * third,
 		      .columns = to.rows * third);
 }
@@ -48,7 +48,7 @@ static void add_micro_conditions(struct smalti_tape *tape, const struct smalti_d
 	struct smalti_tile *row = smalti_tile_new(tape->task_group, 3, third);
 	struct smalti_value sides = embed(tape, &dit->resolution, conditioning->sides, 2);
 	struct smalti_value ratio = embed(tape, &dit->aspect_ratio, &conditioning->ratio, 1);
-	smalti_insert(join, tape->task_group, (.first = sides.tile, .second = ratio.tile, .y = row),
+	smalti_insert(concat, tape->task_group, (.first = sides.tile, .second = ratio.tile, .y = row),
 		      .first_bytes = 2 * third, .second_bytes = third);
 	smalti_insert(add_row, tape->task_group, (.row = row, .y = e.tile), .rows = e.rows, .dim = e.columns);
 	const struct smalti_record r = {

@@ -71,7 +71,7 @@ struct smalti_value smalti_dit_caption_shard(const struct smalti_dit_forward *f,
 	if (kv->tile)
 		return *kv;
 	*kv = smalti_value_new(f->tape, cache->tokens, 2 * s->heads * dim, f->dit->compute);
-	smalti_insert(take_columns, f->task_group, (.x = cache->block[at.block].tile, .y = kv->tile),
+	smalti_insert(slice_columns, f->task_group, (.x = cache->block[at.block].tile, .y = kv->tile),
 		      .rows = cache->tokens, .parts = 2, .in = f->dit->config.width * size,
 		      .first = s->first_head * dim * size, .columns = s->heads * dim * size);
 	return *kv;

@@ -29,7 +29,7 @@ static struct smalti_value *new_stream(const struct smalti_dit_forward *f)
 		smalti_task_group_break(f->task_group, &error);
 	for (int64_t b = 0; z && b < bands; b++) {
 		z[b] = smalti_value_new(f->tape, smalti_dit_rows(f, b), f->dit->config.width, SMALTI_F32);
-		smalti_tile_moves_as(z[b].tile, SMALTI_MOVE_SUMS);
+		smalti_tile_set_transfer_kind(z[b].tile, SMALTI_TRANSFER_SUMS);
 	}
 	return z;
 }
@@ -39,7 +39,7 @@ static void modulate(const struct smalti_dit_forward *f, struct smalti_weight *t
 		     struct smalti_value embedding, int64_t period, struct smalti_value *y)
 {
 	smalti_layer_modulation(f->tape, table, rows, embedding, period, f->pass, y);
-	smalti_tile_moves_as(y->tile, SMALTI_MOVE_MODULATION);
+	smalti_tile_set_transfer_kind(y->tile, SMALTI_TRANSFER_MODULATION);
 }
 
 static const struct smalti_dit_task final_task = {SMALTI_GRAIN_HALF_BLOCK, "final layer", NULL};
@@ -56,12 +56,12 @@ static struct smalti_grid project_out(const struct smalti_dit_forward *f, int br
 		smalti_task_group_break(f->task_group, &error);
 	for (int64_t b = 0; v.tile && b < bands->bands; b++) {
 		smalti_dit_go_home(f, at, b);
-		smalti_task_group_path(f->task_group, f->behind);
+		smalti_task_group_bottom_level(f->task_group, f->behind);
 		if (!smalti_dit_together(f)) /* the next pass waits for it */
 			smalti_dit_begin_phase(f, b, at.block, MLP);
 		smalti_dit_begin_band(f, at, b, &final_task);
 		v.tile[b] = smalti_dit_project_out(f, final, x[b]).tile;
-		smalti_tile_moves_as(v.tile[b], SMALTI_MOVE_STREAM);
+		smalti_tile_set_transfer_kind(v.tile[b], SMALTI_TRANSFER_STREAM);
 		smalti_tape_end_task(f->tape);
 	}
 	return v;
@@ -155,7 +155,7 @@ static void run(struct smalti_dit_forward *f, float input_scale, const struct sm
 		run_patches(f, pass->stream, caches, count);
 	for (int k = 0; k < count && goes_on(f); k++)
 		v[k] = project_out(f, k, pass->final, pass->stream[k]);
-	smalti_task_group_path(f->task_group, f->behind);
+	smalti_task_group_bottom_level(f->task_group, f->behind);
 	smalti_tape_end_task(f->tape);
 	smalti_task_group_place(f->task_group, SMALTI_ANYWHERE);
 	if (smalti_devices_alone_place(f->task_group->session) == SMALTI_ANYWHERE)

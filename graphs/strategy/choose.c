@@ -12,9 +12,9 @@ bool smalti_is_auto(const char *text)
 struct search {
 	const struct smalti_denoising *denoising;
 	const struct smalti_place_facts *facts;
-	double *shares, *best_shares;   /* of the strategy that is tried, and of the best one */
-	struct smalti_cost best, least; /* the fastest that fits; the one that lacks */
-	char name[SMALTI_STRATEGY_NAME], least_name[SMALTI_STRATEGY_NAME];
+	double *shares, *best_shares; /* of the strategy that is tried, and of the best one */
+	struct smalti_cost best, min; /* the fastest that fits; the one that lacks */
+	char name[SMALTI_STRATEGY_NAME], min_name[SMALTI_STRATEGY_NAME];
 };
 
 /* Returns the place after `than`, by falling rates, then by numbers; -1: none. */
@@ -78,9 +78,9 @@ static int try_name(struct search *s, const char *name, struct smalti_error *err
 		snprintf(s->name, sizeof(s->name), "%s", name);
 		memcpy(s->best_shares, s->shares, (size_t)s->facts->count * sizeof(*s->shares));
 	}
-	if (status == 0 && cost.missing < s->least.missing) {
-		s->least = cost;
-		snprintf(s->least_name, sizeof(s->least_name), "%s", name);
+	if (status == 0 && cost.missing < s->min.missing) {
+		s->min = cost;
+		snprintf(s->min_name, sizeof(s->min_name), "%s", name);
 	}
 	return status;
 }
@@ -102,9 +102,9 @@ static int try_parts(struct search *s, int branches, int shards, int ranks, stru
 /* Tries all ways to make so many parts of the axes. */
 static int try_count(struct search *s, int count, struct smalti_error *error)
 {
-	const int most = s->denoising->branches < count ? s->denoising->branches : count;
-	for (int branches = 1; branches <= most; branches++)
-		for (int shards = 1; shards <= count && shards <= SMALTI_MOST_SHARDS; shards++)
+	const int max = s->denoising->branches < count ? s->denoising->branches : count;
+	for (int branches = 1; branches <= max; branches++)
+		for (int shards = 1; shards <= count && shards <= SMALTI_MAX_SHARDS; shards++)
 			if (count % (branches * shards) == 0 &&
 			    try_parts(s, branches, shards, count / (branches * shards), error) < 0)
 				return -1;
@@ -133,7 +133,7 @@ static int refuse(const struct search *s, struct smalti_error *error)
 			   "strategy auto: expected an exact strategy that the %s have memory for, found %s, "
 			   "which lacks %.0f MiB, as the best; take more %s or raise %s, or "
 			   "name a strategy, then weights that do not fit are loaded again and again",
-			   places, s->least_name, s->least.missing / mega, places,
+			   places, s->min_name, s->min.missing / mega, places,
 			   s->facts->ranks ? "--memory-limit" : "--gpu-memory-limit");
 }
 
@@ -153,7 +153,7 @@ int smalti_strategy_choose(const struct smalti_denoising *denoising, const struc
 			   .shares = tried,
 			   .best_shares = tried + facts->count,
 			   .best = {.seconds = (double)INFINITY},
-			   .least = {.missing = (double)INFINITY}};
+			   .min = {.missing = (double)INFINITY}};
 	if (!tried || try_counts(&s, shares, count, fixed, error) < 0)
 		return -1;
 	if (!*s.name)

@@ -51,18 +51,18 @@ static double exposed_seconds(const struct smalti_denoising *denoising,
 			      const struct smalti_strategy *strategy, const struct smalti_place_facts *facts,
 			      int place, const struct smalti_load *load)
 {
-	const double *moves = load->moves;
+	const double *transfers = load->transfers;
 	const double rate = facts->place[place].rate, blocks = load->blocks;
 	const struct smalti_link_fact near = link_into(strategy, facts, place, false);
-	const double layers = transfer_seconds(near, moves[SMALTI_MOVE_KEYS], blocks) +
-			      transfer_seconds(near, moves[SMALTI_MOVE_HEADS], blocks) +
-			      transfer_seconds(near, moves[SMALTI_MOVE_SUMS], blocks);
+	const double layers = transfer_seconds(near, transfers[SMALTI_TRANSFER_KEYS], blocks) +
+			      transfer_seconds(near, transfers[SMALTI_TRANSFER_HEADS], blocks) +
+			      transfer_seconds(near, transfers[SMALTI_TRANSFER_SUMS], blocks);
 	const bool alternates = denoising->branches > 1 && strategy->parts[SMALTI_AXIS_BRANCH] == 1;
 	const bool ring = strategy->exchange == SMALTI_EXCHANGE_RING;
 	const double hidden = (alternates ? load->flops / 2 : ring ? load->attention : 0) / rate;
 	return fmax(layers - hidden, 0) +
 	       transfer_seconds(link_into(strategy, facts, place, true),
-				moves[SMALTI_MOVE_STREAM] + moves[SMALTI_MOVE_MODULATION], 1);
+				transfers[SMALTI_TRANSFER_STREAM] + transfers[SMALTI_TRANSFER_MODULATION], 1);
 }
 
 static double seconds_at(const struct smalti_denoising *denoising, const struct smalti_strategy *strategy,

@@ -2,7 +2,7 @@
 #include "base/parse.h"
 #include "graphs/strategy/strategy.h"
 
-enum { MOST_PARTS = 1024, ALL = 0 };
+enum { MAX_PARTS = 1024, ALL = 0 };
 
 static const char prefix[] = "hybrid:";
 
@@ -52,7 +52,7 @@ static int read_axis(struct smalti_strategy *strategy, const char *text, size_t 
 	if (letters < length) {
 		char *end;
 		parts = name[letters] >= '1' && name[letters] <= '9' ? strtol(name + letters, &end, 10) : -1;
-		if (parts < 1 || parts > MOST_PARTS || *end)
+		if (parts < 1 || parts > MAX_PARTS || *end)
 			return -1;
 	}
 	name[letters] = '\0';
@@ -121,18 +121,18 @@ static int count_parts(struct smalti_strategy *strategy, const char *text, struc
 	if (strategy->parts[SMALTI_AXIS_BRANCH] > 2 && !strategy->replicas)
 		return smalti_fail(error, SMALTI_EINVAL, "strategy: expected cfg of 2 at most, found '%s'",
 				   text);
-	if (strategy->parts[SMALTI_AXIS_SHARD] > SMALTI_MOST_SHARDS)
+	if (strategy->parts[SMALTI_AXIS_SHARD] > SMALTI_MAX_SHARDS)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "strategy: expected %d shards of heads at most, found '%s'",
-				   SMALTI_MOST_SHARDS, text);
+				   SMALTI_MAX_SHARDS, text);
 	if (smalti_strategy_is_naive(strategy) && strategy->parts[SMALTI_AXIS_STAGE] > 1)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "strategy: expected naive without a pipeline, as its slices are images of "
 				   "their own; found '%s'",
 				   text);
-	if (parts > MOST_PARTS)
+	if (parts > MAX_PARTS)
 		return smalti_fail(error, SMALTI_EINVAL, "strategy: expected %d parts at most, found '%s'",
-				   MOST_PARTS, text);
+				   MAX_PARTS, text);
 	if (strategy->count > parts) /* the first places only */
 		strategy->count = (int)parts;
 	return 0;

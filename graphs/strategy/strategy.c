@@ -192,10 +192,10 @@ static int64_t piece_count(const struct smalti_strategy *strategy)
 	return strategy->patches * strategy->parts[SMALTI_AXIS_RANK] * strategy->parts[SMALTI_AXIS_SHARD];
 }
 
-/* Counts the fewest bands of at most `most` tokens; their sizes differ by one token at most. */
-static int64_t band_count(const struct piece *piece, int64_t most)
+/* Counts the fewest bands of at most `max` tokens; their sizes differ by one token at most. */
+static int64_t band_count(const struct piece *piece, int64_t max)
 {
-	return (piece->end - piece->begin + most - 1) / most;
+	return (piece->end - piece->begin + max - 1) / max;
 }
 
 static int allocate(struct smalti_tokens *tokens, int64_t bands, struct smalti_error *error)

@@ -8,7 +8,7 @@
  * The parts are numbered by four axes, outermost first: guidance branches, stages of layers, shards of heads,
  * and ranks of tokens. Each token has a home, which is a rank and a shard in it. The home computes everything
  * that concerns the token alone. */
-enum { SMALTI_MOST_SHARDS = 64 };
+enum { SMALTI_MAX_SHARDS = 64 };
 enum smalti_axis { SMALTI_AXIS_BRANCH, SMALTI_AXIS_STAGE, SMALTI_AXIS_SHARD, SMALTI_AXIS_RANK, SMALTI_AXES };
 
 /* Which keys and values of other ranks a token reads. */

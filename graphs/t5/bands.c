@@ -14,7 +14,7 @@ static int cut_into_bands(struct smalti_t5_encoding *e, struct smalti_error *err
 		return -1;
 	for (int64_t i = 0; i < e->count; i++)
 		all += e->texts[i].count;
-	const int64_t most = e->t5->encoder.band_tokens, bands = (all + most - 1) / most;
+	const int64_t max = e->t5->encoder.band_tokens, bands = (all + max - 1) / max;
 	int64_t last = -1;
 	for (int64_t i = 0; i < e->count; i++) {
 		const int64_t tokens = e->texts[i].count, padding = e->texts[i].padding;
@@ -53,11 +53,11 @@ static int upload(const struct smalti_t5_encoding *e, struct smalti_t5_band *ban
 /* Returns a band's flops in a layer; infinity if workers share a caption, or weights are streamed. */
 static double band_flops(const struct smalti_t5_encoding *e)
 {
-	int64_t most = 0;
+	int64_t max = 0;
 	for (int64_t j = 0; j < e->bands; j++)
-		most = smalti_max(most, e->band[j].tokens);
+		max = smalti_max(max, e->band[j].tokens);
 	const bool whole = e->t5->shards == 1 && !e->t5->streamed;
-	return whole ? (double)most * e->t5->encoder.token_flops / (double)e->t5->config.layers
+	return whole ? (double)max * e->t5->encoder.token_flops / (double)e->t5->config.layers
 		     : (double)INFINITY;
 }
 

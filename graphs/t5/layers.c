@@ -75,15 +75,15 @@ static struct smalti_tile *attend_heads(const struct smalti_t5_encoding *e, cons
 	return y;
 }
 
-static struct smalti_tile *gated_gelu(const struct smalti_t5_encoding *e, const struct smalti_t5_band *band,
-				      const struct smalti_t5_block *b, struct smalti_tile *x, int shard)
+static struct smalti_tile *geglu(const struct smalti_t5_encoding *e, const struct smalti_t5_band *band,
+				 const struct smalti_t5_block *b, struct smalti_tile *x, int shard)
 {
 	const struct smalti_t5 *t5 = e->t5;
 	const struct smalti_t5_config *c = &t5->config;
 	const int64_t columns = smalti_t5_shard_size(t5, c->ff_width, shard);
 	struct smalti_tile *y = smalti_t5_new_shard(e, band, columns, t5->wide);
 	smalti_t5_go_to(e, shard);
-	smalti_insert(gated_gelu, e->task_group,
+	smalti_insert(geglu, e->task_group,
 		      (.x = x, .gate = rows_of(e, &b->matrix[SMALTI_T5_WI_0], shard),
 		       .weight = rows_of(e, &b->matrix[SMALTI_T5_WI_1], shard), .y = y),
 		      .rows = band->tokens, .in = c->width,
@@ -139,7 +139,7 @@ static void feed_forward(const struct smalti_t5_encoding *e, const struct smalti
 	struct smalti_tile *y[SMALTI_MANY];
 	struct smalti_tile *h = rmsnorm(e, band, b->norm2, 0, band->tokens, e->t5->compute);
 	for (int shard = 0; shard < e->t5->shards; shard++)
-		y[shard] = gated_gelu(e, band, b, h, shard);
+		y[shard] = geglu(e, band, b, h, shard);
 	smalti_tile_release(h);
 	add_projection(e, band, &b->matrix[SMALTI_T5_WO], e->t5->wide, y, e->t5->config.ff_width, 1);
 }
@@ -192,8 +192,8 @@ void smalti_t5_run_layers(const struct smalti_t5_encoding *e)
 	for (int64_t i = 0; i < t5->config.layers && !smalti_task_group_broken(e->task_group); i++) {
 		const struct smalti_t5_block *b = &t5->blocks[i];
 		smalti_task_group_at(e->task_group, i, -1);
-		smalti_task_group_path(e->task_group,
-				       SMALTI_LONGEST_PATH - i); /* the whole image waits for it */
+		smalti_task_group_bottom_level(e->task_group, SMALTI_MAX_BOTTOM_LEVEL -
+								  i); /* the whole image waits for it */
 		if (t5->streamed && i + 1 < t5->config.layers)
 			stream_layer(e, b + 1, false);
 		run_layer(e, b);

@@ -15,8 +15,8 @@ enum { SHARD_WEIGHTS = 1 << 18 }; /* wanted at least in a shard of the feed-forw
 static int count_shards(const struct smalti_t5_config *c)
 {
 	const int64_t wanted = c->width * c->ff_width / SHARD_WEIGHTS;
-	const int64_t most = smalti_min(smalti_min(c->heads, c->ff_width), smalti_min(c->width, SMALTI_MANY));
-	return (int)smalti_max(smalti_min(wanted, most), 1);
+	const int64_t max = smalti_min(smalti_min(c->heads, c->ff_width), smalti_min(c->width, SMALTI_MANY));
+	return (int)smalti_max(smalti_min(wanted, max), 1);
 }
 
 /* Gives devices equal parts, if CPUs have none: their time for a caption is the weights' transfer, not
@@ -135,14 +135,14 @@ static int64_t task_weights(const struct smalti_t5 *t5)
 	    {m[SMALTI_T5_Q].weight, m[SMALTI_T5_K].weight, m[SMALTI_T5_V].weight},
 	    {m[SMALTI_T5_WI_0].weight, m[SMALTI_T5_WI_1].weight},
 	};
-	int64_t most = 0;
+	int64_t max = 0;
 	for (size_t task = 0; task < COUNT_OF(read); task++) {
 		int64_t bytes = 0;
 		for (int i = 0; i < 3 && read[task][i]; i++)
 			bytes += smalti_weight_device_bytes(read[task][i]);
-		most = smalti_max(most, bytes);
+		max = smalti_max(max, bytes);
 	}
-	return most;
+	return max;
 }
 
 struct smalti_text_encoder *smalti_t5_new(struct smalti_task_group *task_group,

@@ -27,7 +27,7 @@ static void project(struct attention *a, int64_t band)
 		      .epsilon = SMALTI_VAE_EPSILON, .dtype = dtype);
 	a->q[band] = smalti_layer_linear(&a->tape, &a->layer->q, h, dtype);
 	a->kv[band] = smalti_layer_linear(&a->tape, &a->layer->kv, h, dtype);
-	smalti_tile_moves_as(a->kv[band].tile, SMALTI_MOVE_KEYS);
+	smalti_tile_set_transfer_kind(a->kv[band].tile, SMALTI_TRANSFER_KEYS);
 	smalti_value_release(&a->tape, &h);
 }
 

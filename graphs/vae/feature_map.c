@@ -122,14 +122,14 @@ static struct smalti_tile *bottom_of(struct smalti_task_group *task_group, struc
 	struct smalti_tile **tile = &map->bottom[band % map->slots];
 	if (band < map->partition.bands - 1 && !*tile)
 		*tile = rows_tile(task_group, map, 1);
-	smalti_tile_moves_as(*tile, SMALTI_MOVE_HALO);
+	smalti_tile_set_transfer_kind(*tile, SMALTI_TRANSFER_HALO);
 	return band < map->partition.bands - 1 ? owned(map, band, *tile) : NULL;
 }
 
 static struct smalti_tile *new_moments(struct smalti_task_group *task_group, int64_t groups)
 {
 	struct smalti_tile *moments = smalti_tile_new(task_group, groups, sizeof(struct smalti_moments));
-	smalti_tile_moves_as(moments, SMALTI_MOVE_SUMS);
+	smalti_tile_set_transfer_kind(moments, SMALTI_TRANSFER_SUMS);
 	return moments;
 }
 

@@ -83,11 +83,11 @@ int smalti_vae_plan_open(struct smalti_vae_plan *plan, const struct smalti_vae_n
 			 const struct smalti_partition *partition, int64_t width,
 			 const struct smalti_vae_budget *budget, struct smalti_error *error)
 {
-	enum { LEAST_WINDOW = 3 };
+	enum { MIN_WINDOW = 3 };
 	*plan = (struct smalti_vae_plan){.width = width,
 					 .workers = budget->workers,
 					 .bf16 = budget->bf16,
-					 .window = LEAST_WINDOW + budget->workers};
+					 .window = MIN_WINDOW + budget->workers};
 	plan->storage = smalti_calloc(l->count + 1, sizeof(*plan->storage), error);
 	plan->times = smalti_calloc(l->count + 1, sizeof(*plan->times), error);
 	for (int64_t b = 0; b < partition->bands; b++)

@@ -17,7 +17,7 @@ struct search {
 	const struct smalti_vae_budget *budget;
 	struct smalti_vae_plan *plan; /* its storage is tried out */
 	struct way *way;              /* [map][storage] */
-	bool least_memory;            /* search the least memory, not the least time within the budget */
+	bool min_memory;              /* search the least memory, not the least time within the budget */
 };
 
 static struct way *way_to(const struct search *s, int map, enum smalti_storage storage)
@@ -27,7 +27,7 @@ static struct way *way_to(const struct search *s, int map, enum smalti_storage s
 
 static bool better(const struct search *s, const struct way *a, const struct way *b)
 {
-	if (s->least_memory && a->memory != b->memory)
+	if (s->min_memory && a->memory != b->memory)
 		return a->memory < b->memory;
 	return a->seconds < b->seconds;
 }
@@ -50,7 +50,7 @@ static void try_step(struct search *s, int from, int to)
 		way.seconds += cost.seconds;
 		way.memory = cost.memory > way.memory ? cost.memory : way.memory;
 		if (cost.offloaded > s->budget->scratch ||
-		    (!s->least_memory && cost.memory > s->budget->memory))
+		    (!s->min_memory && cost.memory > s->budget->memory))
 			way.seconds = (double)INFINITY;
 	}
 	struct way *best = way_to(s, to, storage[to]);
@@ -144,7 +144,7 @@ int smalti_vae_plan_make(struct smalti_vae_plan *plan, const struct smalti_vae_n
 	}
 	const bool fits = find_ways(&s);
 	if (!fits) {
-		s.least_memory = true;
+		s.min_memory = true;
 		find_ways(&s); /* recomputing everything is always possible */
 	}
 	take_way(&s);

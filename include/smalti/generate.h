@@ -132,7 +132,7 @@ struct smalti_place_bytes {
 	double keys, heads, sums, stream, modulation, halo;
 };
 /** What came to a place of an image that a strategy spreads: what its tasks read that was not there. */
-struct smalti_place_account {
+struct smalti_transfer_report {
 	char name[64];
 	struct smalti_place_bytes planned;  /**< of the last pass, counted before it: docs/strategies.md */
 	struct smalti_place_bytes pass;     /**< in the last pass */
@@ -193,7 +193,7 @@ struct smalti_image_callbacks {
 	 * batch's functions. */
 	void (*progress)(void *user, const struct smalti_batch_progress *progress);
 	/** For each place in turn, before `done`, what came to it; not where the policy places the tasks. */
-	void (*place)(void *user, const struct smalti_place_account *account);
+	void (*place)(void *user, const struct smalti_transfer_report *report);
 	/** The last call for this image, on a thread that is in smalti_batch_submit() or
 	 * smalti_batch_wait(): status 0, or -1 with the cause. It must not submit. */
 	void (*done)(void *user, int status, const struct smalti_error *error);

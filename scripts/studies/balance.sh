@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# An image on two workers of unlike speed beside their bound.
+# An image on two workers of different speed beside their bound.
 
-# unlike CASE TRACE: generates an image on workers of unlike speed: fast or slow alone; an MPI job of both, by strategy and
+# heterogeneous CASE TRACE: generates an image on workers of different speed: fast or slow alone; an MPI job of both, by strategy and
 # shares (ring.3:1); or both in one process, by the policy's name.
-unlike() {
+heterogeneous() {
     local fast=4 slow=12 # the fast one leaves cores to the rest, too
     local command=("$SMALTI" generate -p 'a red star above a blue ring' --size 512x512 --steps 6 --tile-tokens 128 -q
         -o "$2.png" --trace "$2")
@@ -25,7 +25,7 @@ balance() {
     as_ranks
     work=$(mktemp -d)
     for case in "${cases[@]}" "${cases[@]}" "${cases[@]}" "${cases[@]}" "${cases[@]}"; do # in turns: the machine's pace changes
-        unlike "$case" "$work/trace" 2>"$work/err" || die "$case: $(cat "$work/err")"
+        heterogeneous "$case" "$work/trace" 2>"$work/err" || die "$case: $(cat "$work/err")"
         echo "$case $(steady "$work/trace")"
     done | tee "$work/all" >&2
     awk '

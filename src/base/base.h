@@ -76,8 +76,7 @@ void smalti_error_prefix(struct smalti_error *error, const char *format, ...)
 int smalti_check_given(const void *pointer, const char *what, struct smalti_error *error);
 int smalti_check_text(const char *text, const char *what, struct smalti_error *error);
 /* Checks least <= value <= most. An enum has 0 and its last name. */
-int smalti_check_range(int64_t value, int64_t least, int64_t most, const char *what,
-		       struct smalti_error *error);
+int smalti_check_range(int64_t value, int64_t min, int64_t max, const char *what, struct smalti_error *error);
 
 /* Computes product *= factor; false on overflow (or a negative extent). */
 bool smalti_multiply(int64_t *product, int64_t factor);

@@ -101,11 +101,10 @@ int smalti_check_text(const char *text, const char *what, struct smalti_error *e
 	return *text ? 0 : smalti_fail(error, SMALTI_EINVAL, "%s: expected, found an empty text", what);
 }
 
-int smalti_check_range(int64_t value, int64_t least, int64_t most, const char *what,
-		       struct smalti_error *error)
+int smalti_check_range(int64_t value, int64_t min, int64_t max, const char *what, struct smalti_error *error)
 {
-	if (value >= least && value <= most)
+	if (value >= min && value <= max)
 		return 0;
 	return smalti_fail(error, SMALTI_EINVAL, "%s: expected %lld to %lld, found %lld", what,
-			   (long long)least, (long long)most, (long long)value);
+			   (long long)min, (long long)max, (long long)value);
 }

@@ -45,15 +45,15 @@ static void add_bytes(cJSON *place, const char *key, const struct smalti_place_b
 			cJSON_AddNumberToObject(object, kinds[i].key, kinds[i].bytes);
 }
 
-static void on_place(void *user, const struct smalti_place_account *account)
+static void on_place(void *user, const struct smalti_transfer_report *report)
 {
 	struct image *image = user;
 	cJSON *place = cJSON_CreateObject();
-	smalti_json_add_text(place, "name", account->name);
-	add_bytes(place, "planned", &account->planned);
-	add_bytes(place, "pass", &account->pass);
-	add_bytes(place, "decoding", &account->decoding);
-	cJSON_AddNumberToObject(place, "weights", account->weights);
+	smalti_json_add_text(place, "name", report->name);
+	add_bytes(place, "planned", &report->planned);
+	add_bytes(place, "pass", &report->pass);
+	add_bytes(place, "decoding", &report->decoding);
+	cJSON_AddNumberToObject(place, "weights", report->weights);
 	if (!image->places)
 		image->places = cJSON_CreateArray();
 	cJSON_AddItemToArray(image->places, place);

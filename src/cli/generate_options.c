@@ -41,8 +41,8 @@ static const struct smalti_option rows[] = {
     {SMALTI_INT64(TYPE, request.steps), "steps", 0, "N", "number of denoising steps", .minimum = 1,
      .maximum = SMALTI_STEPS_MAX, .alias = "num-inference-steps"},
     {SMALTI_DOUBLE(TYPE, request.guidance), "guidance", 'g', "X",
-     "classifier-free guidance scale; 1 or less disables guidance and the negative prompt", .least = 0,
-     .most = 1000, .alias = "guidance-scale"},
+     "classifier-free guidance scale; 1 or less disables guidance and the negative prompt", .real_minimum = 0,
+     .real_maximum = 1000, .alias = "guidance-scale"},
     {SMALTI_STRING(TYPE, request.scheduler), "scheduler", 0, "NAME",
      "diffusion scheduler: dpm++, \"dpm++ karras\", euler, ddim, lcm, sa-solver or dmd; default: the "
      "model's"},

@@ -6,7 +6,7 @@ enum { WIDTH = 79, HELP_COLUMN = 29 };
 const char smalti_about[] =
     "Runs PixArt text-to-image models as task graphs over all the CPUs and GPUs of a machine.";
 
-const struct smalti_variable smalti_variables[] = {
+const struct smalti_help_item smalti_variables[] = {
     {"SMALTI_MAX_ISA", "highest instruction set to use: generic, avx2, avx512, avx512_bf16 or amx"},
     {"SMALTI_MODEL_DIR", "directory of the default model"},
     {"SMALTI_SLOWDOWN",
@@ -15,7 +15,7 @@ const struct smalti_variable smalti_variables[] = {
     {NULL, NULL},
 };
 
-const struct smalti_variable smalti_files[] = {
+const struct smalti_help_item smalti_files[] = {
     {"~/.starpu", "what StarPU has measured of the machine and of tasks, by which it schedules "
 		  "($STARPU_HOME); a temporary directory where it cannot be written to"},
     {"share/smalti/models", "beside the program's bin: the embedded model"},
@@ -78,7 +78,7 @@ static void print_row(const struct smalti_option *row, const void *defaults, FIL
 static void print_variables(FILE *to)
 {
 	fputs("\nEnvironment:\n", to);
-	for (const struct smalti_variable *variable = smalti_variables; variable->name; variable++) {
+	for (const struct smalti_help_item *variable = smalti_variables; variable->name; variable++) {
 		fprintf(to, "  %-17s ", variable->name);
 		smalti_print_wrapped(to, variable->meaning, 20, 20);
 	}
@@ -139,7 +139,7 @@ static void note_range(struct smalti_notes *notes, const struct smalti_option *r
 	else if (row->kind == SMALTI_OPTION_INT64)
 		note(notes, "%" PRId64 " or more", row->minimum);
 	else if (row->kind == SMALTI_OPTION_DOUBLE)
-		note(notes, "from %g to %g", row->least, row->most);
+		note(notes, "from %g to %g", row->real_minimum, row->real_maximum);
 	else if (row->kind == SMALTI_OPTION_LIST)
 		note(notes, "may be repeated");
 	const char *first = row->kind == SMALTI_OPTION_INT64 ? "or " : "one of ";

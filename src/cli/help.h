@@ -7,13 +7,13 @@ extern const char smalti_about[];
 
 /* A name and its meaning; a NULL name ends a list. The variables are those of the environment that are
  * read. */
-struct smalti_variable {
+struct smalti_help_item {
 	const char *name, *meaning;
 };
-extern const struct smalti_variable smalti_variables[];
+extern const struct smalti_help_item smalti_variables[];
 
 /* Files that the program reads and writes unasked, ended likewise. */
-extern const struct smalti_variable smalti_files[];
+extern const struct smalti_help_item smalti_files[];
 
 extern const char smalti_exit_statuses[];
 

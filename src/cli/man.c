@@ -70,10 +70,10 @@ static void put_option(const struct smalti_option *row, const void *defaults, FI
 	}
 }
 
-static void put_variables(const char *heading, const struct smalti_variable *variables, FILE *to)
+static void put_variables(const char *heading, const struct smalti_help_item *variables, FILE *to)
 {
 	put_line(".SH ", heading, to);
-	for (const struct smalti_variable *variable = variables; variable->name; variable++) {
+	for (const struct smalti_help_item *variable = variables; variable->name; variable++) {
 		put_line(".TP\n.B ", variable->name, to);
 		put_line("", variable->meaning, to);
 	}

@@ -108,7 +108,7 @@ static int store(const struct smalti_option *row, const char *text, void *values
 	case SMALTI_OPTION_SEED:
 		return smalti_parse_seed(text, to, error);
 	case SMALTI_OPTION_DOUBLE:
-		return smalti_parse_double(text, row->least, row->most, to, error);
+		return smalti_parse_double(text, row->real_minimum, row->real_maximum, to, error);
 	case SMALTI_OPTION_BYTES:
 		return smalti_parse_bytes(text, row->minimum, row->maximum, to, error);
 	case SMALTI_OPTION_SIZE:

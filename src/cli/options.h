@@ -37,17 +37,17 @@ struct smalti_string_list {
 
 struct smalti_option {
 	enum smalti_option_kind kind;
-	size_t offset;              /* of the value in the command's option struct */
-	const char *name;           /* long name without dashes; a group's heading */
-	char letter;                /* 0: none */
-	const char *argument;       /* its name in the help, NULL for a flag */
-	const char *help;           /* lower case, no full stop; range, choices and default are added */
-	const char *alias;          /* another long name; NULL: none */
-	int64_t minimum, maximum;   /* INT64, BYTES, SIZE (of each side): both included */
-	double least, most;         /* DOUBLE: both included */
-	const char *const *choices; /* NULL-terminated; CHOICE has the index, INT64 -1 - index */
-	bool has_given;             /* SMALTI_GIVEN was used */
-	size_t given;               /* offset of a bool set when the option is given */
+	size_t offset;            /* of the value in the command's option struct */
+	const char *name;         /* long name without dashes; a group's heading */
+	char letter;              /* 0: none */
+	const char *argument;     /* its name in the help, NULL for a flag */
+	const char *help;         /* lower case, no full stop; range, choices and default are added */
+	const char *alias;        /* another long name; NULL: none */
+	int64_t minimum, maximum; /* INT64, BYTES, SIZE (of each side): both included */
+	double real_minimum, real_maximum; /* DOUBLE: both included */
+	const char *const *choices;        /* NULL-terminated; CHOICE has the index, INT64 -1 - index */
+	bool has_given;                    /* SMALTI_GIVEN was used */
+	size_t given;                      /* offset of a bool set when the option is given */
 };
 
 #define SMALTI_FIELD(ctype, type, field) _Generic(((type *)0)->field, ctype : offsetof(type, field))

@@ -11,7 +11,7 @@
 
 static const double SILENT_SECONDS = 2, REDRAW_SECONDS = 0.1, LINE_SECONDS = 5, RECENT_SECONDS = 15,
 		    STALL_SECONDS = 60, LOCKED_SECONDS = 3 /* a shard is committed in less */;
-enum { BAR = 30, LEAST_BAR = 10, WIDEST = 200, FALLBACK_WIDTH = 80 };
+enum { BAR = 30, MIN_BAR = 10, WIDEST = 200, FALLBACK_WIDTH = 80 };
 
 void smalti_progress_begin(struct smalti_progress *progress, FILE *stream, const char *unit, bool quiet)
 {
@@ -103,7 +103,7 @@ static void draw(struct smalti_progress *progress, const char *text)
 	int length = 0;
 	if (progress->total > 0) {
 		const int beside = room - (int)strlen(text) - 3;
-		const int columns = beside > BAR ? BAR : beside < LEAST_BAR ? LEAST_BAR : beside;
+		const int columns = beside > BAR ? BAR : beside < MIN_BAR ? MIN_BAR : beside;
 		const int filled = (int)((double)columns * units(progress) / (double)progress->total);
 		char bar[BAR + 1];
 		memset(bar, '=', (size_t)filled);

@@ -34,7 +34,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_INT64(TYPE, request.steps), "steps", 0, "N", "number of denoising steps", .minimum = 1,
      .maximum = SMALTI_STEPS_MAX, .alias = "num-inference-steps"},
     {SMALTI_DOUBLE(TYPE, request.guidance), "guidance", 'g', "X", "classifier-free guidance scale",
-     .least = 0, .most = 1000, .alias = "guidance-scale"},
+     .real_minimum = 0, .real_maximum = 1000, .alias = "guidance-scale"},
     SMALTI_CLEANING_ROW(TYPE, request.cleaning, "prompts"),
 
     {SMALTI_GROUP("Model")},

@@ -152,7 +152,7 @@ const char *smalti_signals_caught(void)
 	return caught == 0 ? NULL : caught == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
-static void note_crowd(const struct smalti_session *session)
+static void note_oversubscription(const struct smalti_session *session)
 {
 	const int places = smalti_session_processors(session);
 	if (session->workers > places && smalti_ranks_own() == 0)
@@ -176,6 +176,6 @@ struct smalti_session *smalti_held_session(const struct smalti_session_options *
 	struct smalti_session *session = smalti_session_open(options, error);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	if (session)
-		note_crowd(session);
+		note_oversubscription(session);
 	return session;
 }

@@ -42,7 +42,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_INT64(TYPE, request.steps), "steps", 0, "N", "number of denoising steps", .minimum = 1,
      .maximum = SMALTI_STEPS_MAX},
     {SMALTI_DOUBLE(TYPE, request.guidance), "guidance", 'g', "X",
-     "classifier-free guidance scale; 1 or less disables guidance", .least = 0, .most = 1000},
+     "classifier-free guidance scale; 1 or less disables guidance", .real_minimum = 0, .real_maximum = 1000},
     SMALTI_TILE_TOKENS_ROW(TYPE, request.tile_tokens),
     SMALTI_TILE_ROWS_ROW(TYPE, request.tile_rows),
     {SMALTI_CHOICE(TYPE, request.grain), "grain", 0, "WHAT",

@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <sys/wait.h>
 
-enum { MOST_ARGUMENTS = 32, MOST_OUTPUT = 1 << 20 };
+enum { MAX_ARGUMENTS = 32, MAX_OUTPUT = 1 << 20 };
 static const char host[] = "machine";
 
 extern char **environ;
@@ -39,7 +39,7 @@ static int find_program(char path[PATH_MAX], struct smalti_error *error)
 }
 
 struct arguments {
-	char *items[MOST_ARGUMENTS + 1]; /* ended by NULL */
+	char *items[MAX_ARGUMENTS + 1]; /* ended by NULL */
 	int count;
 	bool failed;
 };
@@ -48,7 +48,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct arguments *argument
 {
 	va_list values;
 	va_start(values, format);
-	if (arguments->count == MOST_ARGUMENTS ||
+	if (arguments->count == MAX_ARGUMENTS ||
 	    vasprintf(&arguments->items[arguments->count], format, values) < 0)
 		arguments->failed = true;
 	else
@@ -140,10 +140,10 @@ static void become(char *const *arguments, const char *directory, int output, in
 /* Returns what is written there, a NUL behind it. */
 static char *read_all(int file, size_t *length, struct smalti_error *error)
 {
-	char *text = smalti_calloc(MOST_OUTPUT + 1, 1, error);
+	char *text = smalti_calloc(MAX_OUTPUT + 1, 1, error);
 	*length = 0;
-	for (ssize_t got = 1; text && got > 0 && *length<MOST_OUTPUT; *length += got> 0 ? (size_t)got : 0)
-		got = read(file, text + *length, MOST_OUTPUT - *length);
+	for (ssize_t got = 1; text && got > 0 && *length<MAX_OUTPUT; *length += got> 0 ? (size_t)got : 0)
+		got = read(file, text + *length, MAX_OUTPUT - *length);
 	return text;
 }
 

@@ -38,7 +38,8 @@ static const struct smalti_option rows[] = {
      "as "
      "often as its weight says; default: all that the features have"},
     {SMALTI_DOUBLE(TYPE, train.data.drop), "caption-dropout", 0, "P",
-     "probability that a caption is replaced by the empty one, which guidance needs", .least = 0, .most = 1},
+     "probability that a caption is replaced by the empty one, which guidance needs", .real_minimum = 0,
+     .real_maximum = 1},
     {SMALTI_CHOICE(TYPE, train.data.null_tokens), "null-tokens", 0, "WHICH",
      "what a dropped caption becomes: own, the features of the empty text's own token, as in generating; "
      "caption, as many rows as it has of the features of the padded empty text, as in PixArt's trainer",
@@ -82,7 +83,8 @@ static const struct smalti_option rows[] = {
     {SMALTI_SEED(TYPE, train.seed), "seed", 0, "N", "seed of the order and of all that is drawn"},
     {SMALTI_CHOICE(TYPE, train.optimizer.kind), "optimizer", 0, "NAME", "AdamW, or CAME with half its memory",
      .choices = smalti_optimizers},
-    {SMALTI_DOUBLE(TYPE, train.optimizer.rate), "lr", 0, "RATE", "learning rate", .least = 0, .most = 1e6},
+    {SMALTI_DOUBLE(TYPE, train.optimizer.rate), "lr", 0, "RATE", "learning rate", .real_minimum = 0,
+     .real_maximum = 1e6},
     {SMALTI_CHOICE(TYPE, train.optimizer.rule), "lr-rule", 0, "RULE",
      "given takes the rate as it is; sqrt and linear take it for a batch of 256, and scale it by that rule",
      .choices = smalti_rate_rules},
@@ -98,21 +100,22 @@ static const struct smalti_option rows[] = {
      "what the optimizer adds to keep clear of zero; default: 1e-10, with CAME 1e-30,1e-16",
      SMALTI_GIVEN(TYPE, has_epsilons)},
     {SMALTI_DOUBLE(TYPE, train.optimizer.weight_decay), "weight-decay", 0, "W",
-     "decay of all weights; default: 0.03, with CAME 0", .least = 0, .most = 1e6,
+     "decay of all weights; default: 0.03, with CAME 0", .real_minimum = 0, .real_maximum = 1e6,
      SMALTI_GIVEN(TYPE, has_weight_decay)},
     {SMALTI_CHOICE(TYPE, train.optimizer.groups), "came-groups", 0, "HOW",
      "with CAME: each tensor for itself as in the file, or q, k and v together as PixArt stacks them",
      .choices = smalti_came_groupings},
     {SMALTI_DOUBLE(TYPE, train.optimizer.clip), "clip", 0, "NORM",
-     "scale gradients of a larger norm down to it; 0: none", .least = 0, .most = HUGE_NUMBER},
+     "scale gradients of a larger norm down to it; 0: none", .real_minimum = 0, .real_maximum = HUGE_NUMBER},
     {SMALTI_DOUBLE(TYPE, train.ema), "ema", 0, "DECAY", "keep an average of the weights, too; 0: none",
-     .least = 0, .most = 1},
+     .real_minimum = 0, .real_maximum = 1},
     {SMALTI_DOUBLE(TYPE, train.min_snr), "min-snr", 0, "GAMMA",
-     "weight the loss by min(SNR, GAMMA) / SNR, such as 5; 0: evenly", .least = 0, .most = 1e6},
+     "weight the loss by min(SNR, GAMMA) / SNR, such as 5; 0: evenly", .real_minimum = 0,
+     .real_maximum = 1e6},
     {SMALTI_FLAG(TYPE, train.fixed_variance), "fixed-variance", 0, NULL,
      "leave the variance that the model says out of the loss"},
     {SMALTI_DOUBLE(TYPE, train.loss_scale.initial), "loss-scale", 0, "S",
-     "with f16: what the loss is multiplied by at first", .least = 0x1p-14, .most = 0x1p127},
+     "with f16: what the loss is multiplied by at first", .real_minimum = 0x1p-14, .real_maximum = 0x1p127},
 
     {SMALTI_GROUP("Output")},
     {SMALTI_STRING(TYPE, train.output), "output", 'o', "RUN",
@@ -194,18 +197,18 @@ struct train {
 	bool begun, quiet; /* quiet: also of other ranks than rank 0 */
 };
 
-/* Reads `least` to `most` numbers with commas between them. */
-static int parse_list(const char *option, const char *text, int least, int most, double *values,
+/* Reads `min` to `max` numbers with commas between them. */
+static int parse_list(const char *option, const char *text, int min, int max, double *values,
 		      struct smalti_error *error)
 {
 	int count = 1;
 	for (const char *at = text; (at = strchr(at, ',')); at++)
 		count++;
-	if (count >= least && count <= most && smalti_parse_numbers(text, ',', count, values, NULL) == 0)
+	if (count >= min && count <= max && smalti_parse_numbers(text, ',', count, values, NULL) == 0)
 		return 0;
 	return smalti_fail(error, SMALTI_EINVAL,
-			   "%s: expected %d to %d numbers with commas between them, found '%s'", option,
-			   least, most, text);
+			   "%s: expected %d to %d numbers with commas between them, found '%s'", option, min,
+			   max, text);
 }
 
 /* Sets the optimizer's own defaults where nothing was given. */

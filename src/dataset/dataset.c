@@ -441,7 +441,8 @@ static int check_repeated(const struct smalti_dataset *d, int64_t index, struct 
 	return 0;
 }
 
-static int fill_image(struct smalti_dataset *d, struct smalti_record *record, struct smalti_error *error)
+static int fill_image(struct smalti_dataset *d, struct smalti_dataset_record *record,
+		      struct smalti_error *error)
 {
 	const struct smalti_dataset_entry *e = &d->entry;
 	free(d->image);
@@ -459,10 +460,10 @@ static int fill_image(struct smalti_dataset *d, struct smalti_record *record, st
 	return d->image ? 0 : -1;
 }
 
-enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *d, struct smalti_record *record,
+enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *d, struct smalti_dataset_record *record,
 					       struct smalti_error *error)
 {
-	*record = (struct smalti_record){.index = d->next, .key = d->key};
+	*record = (struct smalti_dataset_record){.index = d->next, .key = d->key};
 	if (d->next == d->info.count)
 		return SMALTI_DATASET_END;
 	const enum smalti_dataset_status status = next_item(d, d->next, true, error);

@@ -53,7 +53,7 @@ struct smalti_caption_text {
 };
 
 /* One item; pointers until the next call. */
-struct smalti_record {
+struct smalti_dataset_record {
 	int64_t index;   /* in the list, from 0 */
 	const char *key; /* full relative path of the image (in one of several tars: behind the tar's name
 			    and a slash), else what the list calls the item ("id"), else
@@ -106,5 +106,6 @@ const struct smalti_dataset_info *smalti_dataset_info(const struct smalti_datase
 
 /* Makes the next call read item `index`, 0 … count. */
 int smalti_dataset_seek(struct smalti_dataset *dataset, int64_t index, struct smalti_error *error);
-enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *dataset, struct smalti_record *record,
+enum smalti_dataset_status smalti_dataset_next(struct smalti_dataset *dataset,
+					       struct smalti_dataset_record *record,
 					       struct smalti_error *error);

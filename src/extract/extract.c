@@ -148,17 +148,17 @@ static int writer_status(struct run *run, int64_t *waiting, struct smalti_error 
 	return smalti_pass(error, &state.error);
 }
 
-/* Waits until at most `most` windows are not written. */
-static int wait_for_windows(struct run *run, int64_t most, struct smalti_error *error)
+/* Waits until at most `max` windows are not written. */
+static int wait_for_windows(struct run *run, int64_t max, struct smalti_error *error)
 {
 	int64_t waiting;
 	while (writer_status(run, &waiting, error) == 0) {
-		if (waiting <= most)
+		if (waiting <= max)
 			return 0;
 		if (!run->jobs.queue.active) {
 			/* there are no tasks, and workers would look for some all the time */
 			smalti_session_sleep(run->parts.session);
-			smalti_row_writer_await(run->writer, most);
+			smalti_row_writer_await(run->writer, max);
 			smalti_session_wake(run->parts.session);
 		}
 		if (smalti_extract_jobs_wait(&run->jobs, error) < 0)

@@ -13,14 +13,14 @@ static int64_t choose_rows(const struct smalti_vae *vae, const struct smalti_bin
 	enum { BAND_BYTES = 4 << 20 };
 	const struct smalti_vae_net *layers = vae->net[SMALTI_VAE_ENCODE];
 	const int64_t factor = smalti_vae_factor(&vae->config);
-	int64_t most = 1; /* most bytes of a map for a latent row */
+	int64_t max = 1; /* most bytes of a map for a latent row */
 	for (int i = 0; i <= layers->count; i++) {
 		const struct smalti_vae_shape *map = &layers->map[i];
 		const int64_t pixels =
 		    factor * factor * bin->width * map->up / map->down * map->up / map->down;
-		most = smalti_max(most, pixels * map->channels * (int64_t)sizeof(float));
+		max = smalti_max(max, pixels * map->channels * (int64_t)sizeof(float));
 	}
-	return smalti_max(BAND_BYTES / most, SMALTI_TILE_ROWS);
+	return smalti_max(BAND_BYTES / max, SMALTI_TILE_ROWS);
 }
 
 /* Makes a plan within `memory`. */
@@ -185,7 +185,7 @@ static int begin_image(struct smalti_extract_jobs *jobs, struct smalti_window *w
 							 .ratio = info->bin.ratio,
 							 .latent_height = height,
 							 .latent_width = width};
-	smalti_task_group_needs(job->job.task_group, vae->weights);
+	smalti_task_group_depends_on(job->job.task_group, vae->weights);
 	struct smalti_tile *planes =
 	    smalti_vae_encode(vae->net[SMALTI_VAE_ENCODE], job->job.task_group, plan, read_rows, job);
 	smalti_insert(deliver, job->job.task_group, (.x = planes),

@@ -85,7 +85,7 @@ struct smalti_extract_job *smalti_extract_job_open(struct smalti_extract_jobs *j
 		return NULL;
 	}
 	job->job.task_group->keeps_to_devices = true;
-	smalti_task_group_needs(job->job.task_group, jobs->parts->weights);
+	smalti_task_group_depends_on(job->job.task_group, jobs->parts->weights);
 	window->jobs++;
 	return job;
 }

@@ -47,7 +47,7 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 {
 	const struct {
 		const char *what;
-		int64_t value, most;
+		int64_t value, max;
 	} numbers[] = {
 	    {"cleaning of captions", o->cleaning, SMALTI_CLEANING_STRIP},
 	    {"fit of images", o->fit, SMALTI_FITTING_STRETCH},
@@ -62,7 +62,7 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 	    {"limit of writing", o->write_limit, INT64_MAX},
 	};
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
-		if (smalti_check_range(numbers[i].value, 0, numbers[i].most, numbers[i].what, error) < 0)
+		if (smalti_check_range(numbers[i].value, 0, numbers[i].max, numbers[i].what, error) < 0)
 			return -1;
 	return 0;
 }

@@ -290,12 +290,12 @@ void smalti_row_writer_state(struct smalti_row_writer *writer, struct smalti_row
 	*state = writer->state;
 }
 
-void smalti_row_writer_await(struct smalti_row_writer *writer, int64_t most)
+void smalti_row_writer_await(struct smalti_row_writer *writer, int64_t max)
 {
 	const struct timespec until = smalti_deadline(AWAIT_NANOSECONDS);
 	HOLD_MUTEX(&writer->mutex);
 	int status = 0;
-	while (writer->state.waiting > most && status == 0)
+	while (writer->state.waiting > max && status == 0)
 		status = pthread_cond_clockwait(&writer->written, &writer->mutex, CLOCK_MONOTONIC, &until);
 }
 

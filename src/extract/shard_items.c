@@ -19,10 +19,10 @@ static int64_t items_of(double all, double each)
 int64_t smalti_shard_items_auto(const struct smalti_shard_facts *facts)
 {
 	const int64_t pack = items_of(facts->together, 1);
-	int64_t most = smalti_min(items_of(SHARD_BYTES, facts->bytes),
-				  items_of((double)facts->may_memory, facts->memory));
-	most = smalti_min(most, items_of((double)facts->items, PROCESSES));
-	return smalti_max(most / pack, 1) * pack;
+	int64_t max = smalti_min(items_of(SHARD_BYTES, facts->bytes),
+				 items_of((double)facts->may_memory, facts->memory));
+	max = smalti_min(max, items_of((double)facts->items, PROCESSES));
+	return smalti_max(max / pack, 1) * pack;
 }
 
 /* Sums up the items of a window without images. */

@@ -28,7 +28,7 @@ struct smalti_extract_room smalti_extract_room_of(const struct smalti_session *s
 						  int64_t weights)
 {
 	const int places = smalti_session_place_count(session);
-	struct smalti_device_shares least = {.tiles = INT64_MAX};
+	struct smalti_device_shares min = {.tiles = INT64_MAX};
 	int smallest = 0;
 	if (!smalti_devices_alone(session))
 		return (struct smalti_extract_room){
@@ -36,12 +36,12 @@ struct smalti_extract_room smalti_extract_room_of(const struct smalti_session *s
 	for (int place = 1; place < places; place++) {
 		const struct smalti_device_shares shares =
 		    smalti_device_shares(smalti_places_node(session->places, place));
-		if (shares.tiles >= least.tiles)
+		if (shares.tiles >= min.tiles)
 			continue;
-		least = shares;
+		min = shares;
 		smallest = place;
 	}
-	return smalti_extract_room_on(&least, smallest, places - 1, main, weights);
+	return smalti_extract_room_on(&min, smallest, places - 1, main, weights);
 }
 
 void smalti_extract_room_name(const struct smalti_session *session, const struct smalti_extract_room *room,
@@ -78,8 +78,8 @@ int64_t smalti_extract_pack_tokens(const struct smalti_text_encoder *encoder,
 int64_t smalti_extract_window_tokens(const struct smalti_text_encoder *encoder, int64_t device_pack)
 {
 	const double flops = 2e13, tokens = flops / encoder->token_flops;
-	const int64_t most = tokens > WINDOW_TOKENS_MAX   ? WINDOW_TOKENS_MAX
-			     : tokens < WINDOW_TOKENS_MIN ? WINDOW_TOKENS_MIN
-							  : (int64_t)tokens;
-	return smalti_max(most, 2 * device_pack);
+	const int64_t max = tokens > WINDOW_TOKENS_MAX   ? WINDOW_TOKENS_MAX
+			    : tokens < WINDOW_TOKENS_MIN ? WINDOW_TOKENS_MIN
+							 : (int64_t)tokens;
+	return smalti_max(max, 2 * device_pack);
 }

@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-static int open_item(struct smalti_extract_item *item, const struct smalti_record *record,
+static int open_item(struct smalti_extract_item *item, const struct smalti_dataset_record *record,
 		     struct smalti_error *error)
 {
 	*item = (struct smalti_extract_item){
@@ -80,7 +80,7 @@ static bool is_full(const struct reading *load)
 }
 
 /* Notes why a part is missing: `what`, and the `remedy`, or the known cause. */
-static int fail_missing(struct smalti_extract_item *item, const struct smalti_record *record,
+static int fail_missing(struct smalti_extract_item *item, const struct smalti_dataset_record *record,
 			const char *stage, const char *what, const char *remedy, struct smalti_error *error)
 {
 	SCOPED(free)
@@ -98,8 +98,8 @@ static int fail_missing(struct smalti_extract_item *item, const struct smalti_re
 }
 
 /* Makes the caption's tokens, or notes why there are none. */
-static int tokenize(const struct smalti_extract_parts *parts, const struct smalti_record *record, int number,
-		    struct smalti_extract_item *item, struct smalti_error *error)
+static int tokenize(const struct smalti_extract_parts *parts, const struct smalti_dataset_record *record,
+		    int number, struct smalti_extract_item *item, struct smalti_error *error)
 {
 	const struct smalti_caption_text *caption = &record->captions[number];
 	struct smalti_features_text *text = &item->row.texts[number];
@@ -141,7 +141,7 @@ static int64_t file_bytes(const struct smalti_extract_item *item)
 	return stat(item->path, &info) == 0 ? (int64_t)info.st_size : 0;
 }
 
-static int read_parts(struct reading *reading, const struct smalti_record *record,
+static int read_parts(struct reading *reading, const struct smalti_dataset_record *record,
 		      struct smalti_extract_item *item, struct smalti_error *error)
 {
 	const struct smalti_extract_parts *parts = reading->parts;
@@ -170,7 +170,7 @@ static bool is_whole(const struct smalti_shard *old, int64_t index)
 
 static int read_item(struct reading *reading, struct smalti_error *error)
 {
-	struct smalti_record record;
+	struct smalti_dataset_record record;
 	struct smalti_error bad = SMALTI_NO_ERROR;
 	struct smalti_dataset *dataset = reading->parts->dataset;
 	struct smalti_extract_item *item = &reading->window->items[reading->window->count];

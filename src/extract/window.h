@@ -135,8 +135,8 @@ struct smalti_row_writer_state {
 	struct smalti_error error; /* code 0: none. After one nothing more is written */
 };
 void smalti_row_writer_state(struct smalti_row_writer *writer, struct smalti_row_writer_state *state);
-/* Waits until no more than `most` windows wait, or 0.2 s have passed. */
-void smalti_row_writer_await(struct smalti_row_writer *writer, int64_t most);
+/* Waits until no more than `max` windows wait, or 0.2 s have passed. */
+void smalti_row_writer_await(struct smalti_row_writer *writer, int64_t max);
 
 /* Writes done windows up to the first that is not, drops the others, and commits the open shard. *state is
  * the last one. -1 with the first failure. NULL is fine. */

@@ -19,30 +19,31 @@ static int64_t latent_bytes(const struct smalti_request *request)
 }
 
 /* Packs a request with its data: the latents, then the texts that are given. */
-static struct smalti_order *pack(struct smalti_request *request, int64_t *bytes, struct smalti_error *error)
+static struct smalti_broadcast *pack(struct smalti_request *request, int64_t *bytes,
+				     struct smalti_error *error)
 {
-	*bytes = (int64_t)sizeof(struct smalti_order) + latent_bytes(request);
+	*bytes = (int64_t)sizeof(struct smalti_broadcast) + latent_bytes(request);
 	for (size_t i = 0; i < COUNT_OF(texts); i++)
 		*bytes += *text_of(request, i) ? (int64_t)strlen(*text_of(request, i)) + 1 : 0;
-	struct smalti_order *order = smalti_calloc(*bytes, 1, error);
-	if (!order)
+	struct smalti_broadcast *message = smalti_calloc(*bytes, 1, error);
+	if (!message)
 		return NULL;
-	order->request = *request;
-	char *to = (char *)(order + 1);
+	message->request = *request;
+	char *to = (char *)(message + 1);
 	if (request->latents)
 		memcpy(to, request->latents, (size_t)latent_bytes(request));
 	to += latent_bytes(request);
 	for (size_t i = 0; i < COUNT_OF(texts); i++)
 		if (*text_of(request, i))
 			to = stpcpy(to, *text_of(request, i)) + 1;
-	return order;
+	return message;
 }
 
 /* Makes the request point to the data behind it. */
-static void unpack(struct smalti_order *order)
+static void unpack(struct smalti_broadcast *message)
 {
-	struct smalti_request *request = &order->request;
-	char *at = (char *)(order + 1);
+	struct smalti_request *request = &message->request;
+	char *at = (char *)(message + 1);
 	if (request->latents)
 		request->latents = (const float *)(void *)at;
 	at += latent_bytes(request);
@@ -53,39 +54,39 @@ static void unpack(struct smalti_order *order)
 		}
 }
 
-void smalti_order_image(const struct smalti_request *request, int64_t image,
-			const struct smalti_image_callbacks *callbacks)
+void smalti_broadcast_image(const struct smalti_request *request, int64_t image,
+			    const struct smalti_image_callbacks *callbacks)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_request copy = *request;
 	int64_t bytes;
 	if (smalti_ranks_count() == 1)
 		return;
-	struct smalti_order *order = pack(&copy, &bytes, &error);
-	if (!order) {
+	struct smalti_broadcast *message = pack(&copy, &bytes, &error);
+	if (!message) {
 		smalti_ranks_give_up(&error);
 		return;
 	}
-	order->image = image;
-	order->rows = callbacks->rows != NULL;
-	smalti_ranks_tell(order, bytes);
-	free(order);
+	message->image = image;
+	message->rows = callbacks->rows != NULL;
+	smalti_ranks_broadcast(message, bytes);
+	free(message);
 }
 
-void smalti_order_end(void)
+void smalti_broadcast_end(void)
 {
-	const struct smalti_order order = {.ends = true};
-	smalti_ranks_tell(&order, sizeof(order));
+	const struct smalti_broadcast message = {.ends = true};
+	smalti_ranks_broadcast(&message, sizeof(message));
 }
 
-struct smalti_order *smalti_order_hear(void (*idle)(void *user), void *user)
+struct smalti_broadcast *smalti_broadcast_receive(void (*idle)(void *user), void *user)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int64_t bytes;
-	struct smalti_order *order = smalti_ranks_hear(&bytes, idle, user, &error);
-	if (!order)
+	struct smalti_broadcast *message = smalti_ranks_receive(&bytes, idle, user, &error);
+	if (!message)
 		smalti_ranks_give_up(&error);
 	else
-		unpack(order);
-	return order;
+		unpack(message);
+	return message;
 }

@@ -2,7 +2,6 @@
 #include "codelets/codelets.h"
 #include "graphs/denoising_count.h"
 #include "graphs/diffusion.h"
-#include "jobs/account.h"
 #include "jobs/batch.h"
 #include "jobs/follow.h"
 #include "jobs/interpolator.h"
@@ -11,6 +10,7 @@
 #include "jobs/plan_strategy.h"
 #include "jobs/precision.h"
 #include "jobs/queue.h"
+#include "jobs/transfer_report.h"
 #include "jobs/vae.h"
 #include "kernels/kernels.h"
 #include "kernels/scratch.h"
@@ -42,7 +42,7 @@ static void complete(struct smalti_job *job)
 	struct smalti_image_job *work = (struct smalti_image_job *)job;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int status = smalti_task_group_status(job->task_group, &error);
-	smalti_account_tell(work->plan, job->task_group, &work->receiver);
+	smalti_transfer_report_send(work->plan, job->task_group, &work->receiver);
 	work->receiver.done(work->receiver.user, status, &error);
 	free_image(work);
 }
@@ -57,8 +57,8 @@ struct smalti_batch *smalti_batch_open(struct smalti_model *model, struct smalti
 		return NULL;
 	batch->model = model;
 	/* Enough images keep every worker busy while others are between stages. */
-	const int64_t most = 2 * (int64_t)model->session->workers + 2;
-	if (smalti_queue_open(&batch->queue, model->session, most, error) == 0)
+	const int64_t max = 2 * (int64_t)model->session->workers + 2;
+	if (smalti_queue_open(&batch->queue, model->session, max, error) == 0)
 		batch->texts = smalti_texts_new(model, batch->queue.cancelled, error);
 	if (smalti_ranks_agree(batch->texts ? 0 : -1, NULL, error) < 0) {
 		smalti_texts_free(batch->texts);
@@ -110,7 +110,7 @@ void smalti_batch_close(struct smalti_batch *batch)
 	if (!batch)
 		return;
 	if (smalti_ranks_own() == 0)
-		smalti_order_end();
+		smalti_broadcast_end();
 	smalti_batch_wait(batch);
 	smalti_ranks_settle();
 	smalti_texts_free(batch->texts);
@@ -258,7 +258,7 @@ static void insert_tasks(struct smalti_image_job *work, int64_t image)
 	const struct smalti_plan *plan = work->plan;
 	int64_t tokens[2];
 	const int captions = caption_tokens(work, tokens);
-	smalti_account_plan(plan, work->job.task_group, tokens, captions);
+	smalti_transfer_report_plan(plan, work->job.task_group, tokens, captions);
 	struct smalti_tile *latents = insert_diffusion(work, image);
 	smalti_task_group_stage(work->job.task_group, plan->sampler->steps + 1);
 	smalti_insert(deliver, work->job.task_group, (.x = latents),
@@ -302,10 +302,10 @@ static int prepare(struct smalti_image_job *work, struct smalti_error *error)
 	work->job.ahead = submitted - turn;
 	if (smalti_job_open(&batch->queue, &work->job, name, error) < 0)
 		return -1;
-	smalti_task_group_needs(work->job.task_group, model->task_group);
+	smalti_task_group_depends_on(work->job.task_group, model->task_group);
 	for (int i = 0; i < 2; i++)
 		if (work->texts[i])
-			smalti_task_group_needs(work->job.task_group, work->texts[i]->task_group);
+			smalti_task_group_depends_on(work->job.task_group, work->texts[i]->task_group);
 	return 0;
 }
 
@@ -391,7 +391,7 @@ int smalti_batch_submit(struct smalti_batch *batch, struct smalti_plan *plan, in
 		return -1;
 	struct smalti_throttle *throttle = &batch->model->session->throttle;
 	smalti_insertion_begin(throttle);
-	smalti_order_image(&plan->request, image, callbacks);
+	smalti_broadcast_image(&plan->request, image, callbacks);
 	const int status = submit(batch, plan, image, callbacks, error);
 	smalti_insertion_end(throttle);
 	return status;
@@ -422,15 +422,15 @@ static int ignore_rows(void *user, int64_t first, int64_t count, const unsigned 
 	return 0;
 }
 
-static void make_ordered(struct smalti_batch *batch, struct smalti_order *order)
+static void make_received(struct smalti_batch *batch, struct smalti_broadcast *message)
 {
 	struct smalti_throttle *throttle = &batch->model->session->throttle;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const struct smalti_image_callbacks callbacks = {.rows = order->rows ? ignore_rows : NULL,
+	const struct smalti_image_callbacks callbacks = {.rows = message->rows ? ignore_rows : NULL,
 							 .done = ignore_done};
-	struct smalti_plan *plan = smalti_request_resolve(batch->model, &order->request, &error);
+	struct smalti_plan *plan = smalti_request_resolve(batch->model, &message->request, &error);
 	smalti_insertion_begin(throttle);
-	submit(batch, plan, order->image, &callbacks, &error); /* a failure occurs on all ranks */
+	submit(batch, plan, message->image, &callbacks, &error); /* a failure occurs on all ranks */
 	smalti_insertion_end(throttle);
 	smalti_plan_free(plan);
 }
@@ -443,10 +443,10 @@ void smalti_batch_refuse(struct smalti_batch *batch, const char *cause)
 void smalti_batch_follow(struct smalti_batch *batch)
 {
 	for (bool ends = false; !ends;) {
-		struct smalti_order *order = smalti_order_hear(serve, batch);
-		ends = order->ends;
+		struct smalti_broadcast *message = smalti_broadcast_receive(serve, batch);
+		ends = message->ends;
 		if (!ends)
-			make_ordered(batch, order);
-		free(order);
+			make_received(batch, message);
+		free(message);
 	}
 }

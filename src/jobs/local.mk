@@ -1,5 +1,5 @@
 libcore_la_SOURCES += \
-	src/jobs/account.c src/jobs/account.h \
+	src/jobs/transfer_report.c src/jobs/transfer_report.h \
 	src/jobs/batch.h src/jobs/batch_progress.c \
 	src/jobs/bins.c src/jobs/bins.h \
 	src/jobs/digest.c \

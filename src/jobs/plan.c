@@ -148,7 +148,7 @@ static int choose_bin(struct smalti_plan *plan, struct smalti_error *error)
 }
 
 /* Returns the most tokens, a power of two, of which a task for one prompt fits every device. */
-static int64_t most_tokens(const struct smalti_session *session, const struct smalti_denoiser *denoiser)
+static int64_t max_tokens(const struct smalti_session *session, const struct smalti_denoiser *denoiser)
 {
 	int64_t tokens = SMALTI_GPU_TILE_TOKENS;
 	while (tokens < SMALTI_SIDE_MAX &&
@@ -164,12 +164,12 @@ int64_t smalti_tile_tokens(const struct smalti_session *session, const struct sm
 	const bool cpus = shares && !smalti_is_auto(shares) && strtod(shares, NULL) > 0;
 	if (!session || cpus || session->device_counts.of[SMALTI_CUDA_DEVICES] == 0)
 		return SMALTI_TILE_TOKENS;
-	return smalti_devices_alone(session) ? most_tokens(session, denoiser) : SMALTI_GPU_TILE_TOKENS;
+	return smalti_devices_alone(session) ? max_tokens(session, denoiser) : SMALTI_GPU_TILE_TOKENS;
 }
 
 /* Writes the request with every default replaced by its value. */
-static int spell_out(struct smalti_plan *plan, const struct smalti_request *request,
-		     struct smalti_error *error)
+static int set_defaults(struct smalti_plan *plan, const struct smalti_request *request,
+			struct smalti_error *error)
 {
 	struct smalti_model_info info;
 	struct smalti_request *r = &plan->request;
@@ -196,7 +196,7 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 	const struct smalti_model *model = plan->model;
 	const struct smalti_request *r = &plan->request;
 	struct smalti_model_info info;
-	if (spell_out(plan, request, error) < 0)
+	if (set_defaults(plan, request, error) < 0)
 		return -1;
 	smalti_model_info(model, &info);
 	plan->made_width = r->width;

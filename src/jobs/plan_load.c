@@ -41,11 +41,11 @@ int smalti_plan_load(const struct smalti_plan *plan, int place, struct smalti_pl
 		return -1;
 	*load = (struct smalti_place_load){.name = "any place",
 					   .flops = all.flops,
-					   .keys = all.moves[SMALTI_MOVE_KEYS],
-					   .heads = all.moves[SMALTI_MOVE_HEADS],
-					   .sums = all.moves[SMALTI_MOVE_SUMS],
-					   .stream = all.moves[SMALTI_MOVE_STREAM],
-					   .modulation = all.moves[SMALTI_MOVE_MODULATION],
+					   .keys = all.transfers[SMALTI_TRANSFER_KEYS],
+					   .heads = all.transfers[SMALTI_TRANSFER_HEADS],
+					   .sums = all.transfers[SMALTI_TRANSFER_SUMS],
+					   .stream = all.transfers[SMALTI_TRANSFER_STREAM],
+					   .modulation = all.transfers[SMALTI_TRANSFER_MODULATION],
 					   .weights = all.weights,
 					   .activations = all.activations,
 					   .buffers = all.buffers};

@@ -51,7 +51,7 @@ static int choose(const struct smalti_plan *plan, double *shares, char name[SMAL
 }
 
 /* Copies the texts into the plan, with `auto` replaced. */
-static int spell_out(struct smalti_plan *plan, double *shares, int places, struct smalti_error *error)
+static int resolve_auto(struct smalti_plan *plan, double *shares, int places, struct smalti_error *error)
 {
 	struct smalti_request *r = &plan->request;
 	char name[SMALTI_STRATEGY_NAME];
@@ -84,15 +84,15 @@ static int read_texts(struct smalti_plan *plan, struct smalti_error *error)
 	const struct smalti_request *r = &plan->request;
 	const int places = smalti_session_place_count(plan->model->session);
 	SCOPED(free) double *shares = smalti_calloc(places, sizeof(*shares), error);
-	const bool alike = smalti_ranks_count() > 1; /* rank 0 is a place like the others */
-	for (int place = 0; shares && alike && place < places; place++)
+	const bool homogeneous = smalti_ranks_count() > 1; /* rank 0 is a place like the others */
+	for (int place = 0; shares && homogeneous && place < places; place++)
 		shares[place] = 1;
-	if (!shares || spell_out(plan, shares, places, error) < 0)
+	if (!shares || resolve_auto(plan, shares, places, error) < 0)
 		return -1;
 	const char *name = r->strategy ? r->strategy : "patch";
 	if (r->shares)
 		return smalti_strategy_read_cuts(&plan->strategy, name, r->shares, places, r->steps, error);
-	return smalti_strategy_read(&plan->strategy, name, alike ? shares : NULL, places, error);
+	return smalti_strategy_read(&plan->strategy, name, homogeneous ? shares : NULL, places, error);
 }
 
 int smalti_plan_strategy_prepare(struct smalti_session *session, const struct smalti_request *request,

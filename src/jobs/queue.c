@@ -59,7 +59,7 @@ static void ended(void *user)
 	HOLD(&queue->mutex);
 	job->next_completed = queue->completed;
 	queue->completed = job;
-	smalti_condition_tell(&queue->any);
+	smalti_condition_broadcast(&queue->any);
 }
 
 /* Tells whether other ranks have ended it, too, if this rank hears of it. A failure elsewhere is the cause of
@@ -67,12 +67,12 @@ static void ended(void *user)
 static bool ended_everywhere(struct smalti_job *job)
 {
 	struct smalti_error elsewhere = SMALTI_NO_ERROR, here = SMALTI_NO_ERROR;
-	if (!smalti_ranks_heard(&job->outcomes, &elsewhere))
+	if (!smalti_ranks_outcomes_received(&job->outcomes, &elsewhere))
 		return false;
 	smalti_task_group_status(job->task_group, &here);
 	const bool failed_here = here.code && here.code != SMALTI_ECANCELLED;
 	if (elsewhere.code && !(elsewhere.code == SMALTI_ECANCELLED && failed_here))
-		smalti_task_group_blame(job->task_group, &elsewhere);
+		smalti_task_group_fail_because(job->task_group, &elsewhere);
 	smalti_ranks_report(job->number, &here);
 	return true;
 }
@@ -158,8 +158,8 @@ static void meanwhile(void *user)
 static void await(struct smalti_queue *queue)
 {
 	HOLD(&queue->mutex);
-	const int64_t least = queue->elsewhere ? THOUSANDTH : TENTH;
-	while (!queue->completed && smalti_condition_wait_some(&queue->any, &queue->mutex, least))
+	const int64_t min = queue->elsewhere ? THOUSANDTH : TENTH;
+	while (!queue->completed && smalti_condition_wait_some(&queue->any, &queue->mutex, min))
 		;
 }
 
@@ -222,7 +222,7 @@ int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const ch
 	job->queue = queue;
 	job->number = queue->submitted;
 	job->outcomes = smalti_ranks_expect(job->number);
-	smalti_task_group_needs(job->task_group, queue->cancelled);
+	smalti_task_group_depends_on(job->task_group, queue->cancelled);
 	enter(job);
 	if (job->number == queue->doomed)
 		doom(job);
@@ -234,6 +234,6 @@ void smalti_job_submit(struct smalti_job *job)
 {
 	struct smalti_throttle *throttle = &job->queue->session->throttle;
 	smalti_throttle_serve(throttle, NULL, NULL);
-	smalti_task_group_seal(job->task_group, ended, job);
+	smalti_task_group_close(job->task_group, ended, job);
 	smalti_insertion_end(throttle);
 }

@@ -94,18 +94,18 @@ static int check(int64_t height, int64_t width, const struct smalti_fit *fit, st
 static int allocate(struct smalti_resizer *r, struct smalti_error *error)
 {
 	const int64_t columns = r->fit.crop_width;
-	const int64_t most = smalti_taps_most(r->filter, r->width, r->fit.width);
-	r->ring_rows = smalti_taps_most(r->filter, r->height, r->fit.height);
+	const int64_t max = smalti_taps_max(r->filter, r->width, r->fit.width);
+	r->ring_rows = smalti_taps_max(r->filter, r->height, r->fit.height);
 	r->row = smalti_calloc(r->width, CHANNELS, error);
 	r->columns = smalti_calloc(columns, sizeof(*r->columns), error);
-	r->column_weights = smalti_calloc(columns, most * (int64_t)sizeof(*r->column_weights), error);
+	r->column_weights = smalti_calloc(columns, max * (int64_t)sizeof(*r->column_weights), error);
 	r->taps.weights = smalti_calloc(r->ring_rows, sizeof(*r->taps.weights), error);
 	r->ring = smalti_calloc(r->ring_rows, columns * CHANNELS, error);
 	r->window = smalti_calloc(r->ring_rows, sizeof(*r->window), error);
 	if (!r->row || !r->columns || !r->column_weights || !r->taps.weights || !r->ring || !r->window)
 		return -1;
 	for (int64_t i = 0; i < columns; i++) {
-		r->columns[i].weights = r->column_weights + i * most;
+		r->columns[i].weights = r->column_weights + i * max;
 		smalti_taps_make(r->filter, r->width, r->fit.width, r->fit.left + i, &r->columns[i]);
 	}
 	return 0;

@@ -113,9 +113,10 @@ static struct encoding *begin_encoding(struct smalti_texts *texts, int64_t prior
 		free(encoding);
 		return NULL;
 	}
-	smalti_task_group_needs(encoding->task_group, texts->model->task_group);
-	smalti_task_group_needs(encoding->task_group, texts->task_group);
-	smalti_task_group_path(encoding->task_group, SMALTI_LONGEST_PATH); /* the whole image waits for it */
+	smalti_task_group_depends_on(encoding->task_group, texts->model->task_group);
+	smalti_task_group_depends_on(encoding->task_group, texts->task_group);
+	smalti_task_group_bottom_level(encoding->task_group,
+				       SMALTI_MAX_BOTTOM_LEVEL); /* the whole image waits for it */
 	return encoding;
 }
 

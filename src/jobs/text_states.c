@@ -48,7 +48,7 @@ static int encode(struct smalti_model *model, struct smalti_text_states *states,
 	struct smalti_task_group *task_group = smalti_task_group_new(model->session, "texts", 0, error);
 	if (!task_group)
 		return -1;
-	smalti_task_group_needs(task_group, model->task_group);
+	smalti_task_group_depends_on(task_group, model->task_group);
 	smalti_insertion_begin(throttle);
 	for (int64_t i = 0; i < count; i += SMALTI_TEXTS_TOGETHER)
 		insert_some(model, task_group, states + i, (int)smalti_min(SMALTI_TEXTS_TOGETHER, count - i));

@@ -146,7 +146,7 @@ static int run_plan(struct run *run, struct smalti_vae *vae, struct smalti_vae_n
 		return -1;
 	queue->progress = run->request->on_progress ? report_progress : NULL;
 	queue->user = run;
-	smalti_task_group_needs(run->job.task_group, vae->weights);
+	smalti_task_group_depends_on(run->job.task_group, vae->weights);
 	insert(net, run->job.task_group, &run->plan, user);
 	smalti_job_submit(&run->job);
 	smalti_queue_drain(queue);

@@ -69,12 +69,12 @@ static int find_plan(const struct smalti_session *session, const struct smalti_v
 {
 	const int64_t factor = smalti_vae_factor(&net->config);
 	const int64_t height = request->height / factor, width = request->width / factor;
-	const int64_t most = smalti_vae_band_rows(session, net, height, width);
-	const int64_t choices[] = {most, SMALTI_TILE_ROWS, 4, 2, 1};
+	const int64_t max = smalti_vae_band_rows(session, net, height, width);
+	const int64_t choices[] = {max, SMALTI_TILE_ROWS, 4, 2, 1};
 	int best_status = smalti_vae_net_plan(
 	    net, height, width, request->tile_rows ? request->tile_rows : choices[0], budget, best, error);
 	const bool chosen = request->tile_rows || (best_status == 0 && is_for_devices(session));
-	for (size_t i = most > SMALTI_TILE_ROWS ? 1 : 2; i < COUNT_OF(choices) && !chosen; i++) {
+	for (size_t i = max > SMALTI_TILE_ROWS ? 1 : 2; i < COUNT_OF(choices) && !chosen; i++) {
 		struct smalti_vae_plan plan;
 		struct smalti_error refused = SMALTI_NO_ERROR;
 		const int status =
@@ -105,12 +105,12 @@ static int64_t row_bytes(const struct smalti_vae_net *net, int layer, int64_t wi
 int64_t smalti_vae_band_rows(const struct smalti_session *session, const struct smalti_vae_net *net,
 			     int64_t height, int64_t width)
 {
-	int64_t most = 1;
+	int64_t max = 1;
 	if (!is_for_devices(session))
 		return SMALTI_TILE_ROWS;
 	for (int layer = 0; layer < net->count; layer++)
-		most = smalti_max(most, row_bytes(net, layer, width));
-	const int64_t rows = session->task_bytes / 2 / most;
+		max = smalti_max(max, row_bytes(net, layer, width));
+	const int64_t rows = session->task_bytes / 2 / max;
 	if (rows <= SMALTI_TILE_ROWS)
 		return SMALTI_TILE_ROWS;
 	const int64_t bands = (height + rows - 1) / rows;
@@ -122,10 +122,10 @@ int64_t smalti_vae_shared_rows(int64_t height, int64_t places)
 	int64_t best = SMALTI_TILE_ROWS, fewest = INT64_MAX;
 	for (int64_t rows = SMALTI_TILE_ROWS; rows > 0; rows--) {
 		const int64_t bands = (height + rows - 1) / rows;
-		const int64_t most = (bands + places - 1) / places * rows;
-		if (most < fewest) {
+		const int64_t max = (bands + places - 1) / places * rows;
+		if (max < fewest) {
 			best = rows;
-			fewest = most;
+			fewest = max;
 		}
 	}
 	return best;

@@ -9,7 +9,7 @@
 #include <math.h>
 
 /* A piece of a map: wide and high enough for a kernel's full speed. */
-enum { ROWS = 16, MOST_WIDTH = 512, KEYS = 1024, MOST_REPEATS = 16, MOST_PARTS = 12 };
+enum { ROWS = 16, MAX_WIDTH = 512, KEYS = 1024, MAX_REPEATS = 16, MAX_PARTS = 12 };
 
 static const double enough_seconds = 0.02;
 
@@ -19,7 +19,7 @@ static double best_seconds(enum smalti_op_number number, const void *data, const
 {
 	const struct smalti_op *op = &smalti_ops[number];
 	double best = (double)INFINITY, all = 0;
-	for (int i = 0; i < MOST_REPEATS && (i < 2 || all < enough_seconds); i++) {
+	for (int i = 0; i < MAX_REPEATS && (i < 2 || all < enough_seconds); i++) {
 		const double begin = smalti_now();
 		if (op->run(data, arguments, error) < 0)
 			return -1;
@@ -40,9 +40,9 @@ enum { ALIGNMENT = 64 };
 
 static int open_parts(struct parts *parts, int64_t bytes, struct smalti_error *error)
 {
-	*parts = (struct parts){.memory = smalti_aligned_alloc(1, bytes + MOST_PARTS * ALIGNMENT, error)};
+	*parts = (struct parts){.memory = smalti_aligned_alloc(1, bytes + MAX_PARTS * ALIGNMENT, error)};
 	if (parts->memory)
-		memset(parts->memory, 0, (size_t)(bytes + MOST_PARTS * ALIGNMENT));
+		memset(parts->memory, 0, (size_t)(bytes + MAX_PARTS * ALIGNMENT));
 	return parts->memory ? 0 : -1;
 }
 
@@ -133,7 +133,7 @@ static double speed_of(const struct smalti_vae_net *l, int index, int64_t input_
 	for (int i = 0; i < index; i++)
 		if (same_work(l, i, index))
 			return before[i];
-	return conv_speed(layer, l->compute, l->config.norm_groups, width < MOST_WIDTH ? width : MOST_WIDTH,
+	return conv_speed(layer, l->compute, l->config.norm_groups, width < MAX_WIDTH ? width : MAX_WIDTH,
 			  error);
 }
 

@@ -19,7 +19,7 @@ struct smalti_taps {
 };
 
 /* Returns the most taps of any sample, 1 or more. Extents are 1 … 2^31 − 1 here and below. */
-int64_t smalti_taps_most(enum smalti_filter filter, int64_t in, int64_t out);
+int64_t smalti_taps_max(enum smalti_filter filter, int64_t in, int64_t out);
 
 /* Computes the taps of sample `at` of `out`, for an axis of `in` that is resized to `out`; weights has room
  * for the most of them. Neither first nor first + count ever decreases from one sample to the next. */

@@ -107,7 +107,7 @@ static void put_object(FILE *page, const char *key, const cJSON *object)
 	smalti_page_member(page, key, text ? text : "");
 }
 
-static void put_run(FILE *page, const struct smalti_run *run, int64_t most)
+static void put_run(FILE *page, const struct smalti_run *run, int64_t max)
 {
 	fputc('{', page);
 	smalti_page_value(page, "host", run->head);
@@ -122,7 +122,7 @@ static void put_run(FILE *page, const struct smalti_run *run, int64_t most)
 	smalti_page_devices(page, run->devices);
 	fprintf(page, "\"pid\":%" PRId64 ",\"began\":%.17g,\"unreadable\":%" PRId64 ",", run->pid, run->began,
 		run->unreadable);
-	put_points(page, run, run->count / most + 1);
+	put_points(page, run, run->count / max + 1);
 	fputc('}', page);
 }
 

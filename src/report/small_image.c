@@ -4,13 +4,13 @@
 #include "image/image_writer.h"
 #include "image/turned.h"
 
-enum { MOST_PIXELS = 1 << 28, MOST_BYTES = 1 << 30 };
+enum { MAX_PIXELS = 1 << 28, MAX_BYTES = 1 << 30 };
 
 /* Shrinks in proportion; what is small already keeps its size. */
-static struct smalti_fit small_fit(const struct smalti_turned_image *image, int64_t most)
+static struct smalti_fit small_fit(const struct smalti_turned_image *image, int64_t max)
 {
 	const int64_t longest = smalti_max(image->width, image->height);
-	const int64_t side = smalti_min(longest, most);
+	const int64_t side = smalti_min(longest, max);
 	return smalti_fit_stretch(smalti_max(image->height * side / longest, 1),
 				  smalti_max(image->width * side / longest, 1));
 }
@@ -60,7 +60,7 @@ char *smalti_path_beneath(const char *directory, const char *name, struct smalti
 
 char *smalti_small_image(const char *path, int64_t side, struct smalti_fit *fit, struct smalti_error *error)
 {
-	const struct smalti_image_limits limits = {MOST_PIXELS, MOST_BYTES};
+	const struct smalti_image_limits limits = {MAX_PIXELS, MAX_BYTES};
 	struct smalti_image_reader *image = smalti_image_open(path, &limits, error);
 	struct smalti_turned_image turned = {0};
 	struct smalti_resizer *resizer = NULL;

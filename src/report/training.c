@@ -80,16 +80,16 @@ static int take_head(struct smalti_training_history *history, cJSON **line)
 /* Joins what a step's line has of each device into one number of all. */
 static void take_devices(struct smalti_training_point *point, const cJSON *devices)
 {
-	double most = NAN, sum = 0;
+	double max = NAN, sum = 0;
 	int known = 0;
 	const cJSON *device = NULL;
 	cJSON_ArrayForEach (device, devices) {
 		const double utilisation = number(device, "utilisation");
-		most = fmax(most, number(device, "used_memory"));
+		max = fmax(max, number(device, "used_memory"));
 		sum += isnan(utilisation) ? 0 : utilisation;
 		known += !isnan(utilisation);
 	}
-	point->values[SMALTI_TRAINING_DEVICE_MEMORY] = most;
+	point->values[SMALTI_TRAINING_DEVICE_MEMORY] = max;
 	point->values[SMALTI_TRAINING_DEVICE_UTILISATION] = known ? sum / known : NAN;
 }
 

@@ -22,7 +22,7 @@ struct making {
 	double *vector, *projected;
 	float *unit;
 	struct smalti_writer *items;
-	struct smalti_moments moments; /* of the vectors that are whitened */
+	struct smalti_vector_moments moments; /* of the vectors that are whitened */
 	struct smalti_whitening whitening;
 };
 
@@ -98,7 +98,7 @@ static int open_all(struct making *m, struct smalti_error *error)
 	m->unit = smalti_calloc(m->dim, sizeof(*m->unit), error);
 	if (!m->vector || !m->unit)
 		return -1;
-	return m->whitened ? smalti_moments_open(&m->moments, m->dim, error) : 0;
+	return m->whitened ? smalti_vector_moments_open(&m->moments, m->dim, error) : 0;
 }
 
 static int write_item(struct making *m, const struct smalti_features_row *row, struct smalti_error *error)
@@ -125,7 +125,7 @@ static bool take_vector(struct making *m, const struct smalti_features_row *row)
 	}
 	if (!m->whitened)
 		return smalti_vector_normalise(m->dim, m->vector, m->unit);
-	smalti_moments_add(&m->moments, m->vector);
+	smalti_vector_moments_add(&m->moments, m->vector);
 	for (int64_t i = 0; i < m->dim; i++)
 		m->unit[i] = (float)m->vector[i];
 	return true;
@@ -282,7 +282,7 @@ static void close_all(struct making *m)
 	smalti_writer_abort(m->items);
 	if (m->vectors >= 0)
 		close(m->vectors);
-	smalti_moments_close(&m->moments);
+	smalti_vector_moments_close(&m->moments);
 	smalti_whitening_free(&m->whitening);
 	smalti_projections_close(&m->projections);
 	cJSON_Delete(m->described);

@@ -39,7 +39,7 @@ static int check_kind(struct reading *r, int kind, struct smalti_error *error)
 	if (!data->model[kind]) {
 		data->model[kind] = cJSON_Duplicate(model, true);
 		data->width[kind] = width;
-		return smalti_moments_open(&data->moments[kind], width, error);
+		return smalti_vector_moments_open(&data->moments[kind], width, error);
 	}
 	const char *own = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(model, "model"));
 	const char *first =
@@ -133,8 +133,8 @@ static int add_pair(struct reading *r, const struct smalti_features_row *row, st
 	for (int64_t i = 0; i < row_width(data); i++)
 		data->row[i] = (float)data->vector[i];
 	if (!held_out) {
-		smalti_moments_add(&data->moments[CAPTIONS], data->vector);
-		smalti_moments_add(&data->moments[IMAGES], image);
+		smalti_vector_moments_add(&data->moments[CAPTIONS], data->vector);
+		smalti_vector_moments_add(&data->moments[IMAGES], image);
 	}
 	return write_row(data, data->count++, error);
 }
@@ -229,7 +229,7 @@ void smalti_projection_data_close(struct smalti_projection_data *data)
 		close(data->file);
 	for (int kind = 0; kind < SMALTI_KINDS; kind++) {
 		cJSON_Delete(data->model[kind]);
-		smalti_moments_close(&data->moments[kind]);
+		smalti_vector_moments_close(&data->moments[kind]);
 		smalti_whitening_free(&data->whitening[kind]);
 	}
 	smalti_set_free(&data->captions);

@@ -16,7 +16,7 @@ struct smalti_projection_data {
 	int64_t width[SMALTI_KINDS];
 	cJSON *model[SMALTI_KINDS];
 	char *caption;
-	struct smalti_moments moments[SMALTI_KINDS];
+	struct smalti_vector_moments moments[SMALTI_KINDS];
 	struct smalti_whitening whitening[SMALTI_KINDS];
 	struct smalti_set captions; /* held-out captions, by their tokens */
 	double *vector;             /* of both kinds together */

@@ -7,7 +7,7 @@
 
 enum { BAND = 64, CAPTIONS = SMALTI_INDEX_CAPTIONS, IMAGES = SMALTI_INDEX_IMAGES };
 static const double FIRST_TEMPERATURE = 2.6592600369327781; /* log(1 / 0.07), as CLIP's */
-static const double MOST_TEMPERATURE = 4.6051701859880914;  /* log(100) */
+static const double MAX_TEMPERATURE = 4.6051701859880914;   /* log(100) */
 
 static struct smalti_tile *floats(struct smalti_task_group *task_group, int64_t rows, int64_t columns)
 {
@@ -117,7 +117,7 @@ static struct smalti_tile *join_bands(const struct step *s, struct smalti_tile *
 			const int64_t middle = (i + stride) * BAND;
 			const int64_t end = smalti_min(middle + stride * BAND, s->batch);
 			struct smalti_tile *joined = smalti_tile_new(task_group, end - i * BAND, bytes);
-			smalti_insert(join, task_group,
+			smalti_insert(concat, task_group,
 				      (.first = bands[i], .second = bands[i + stride], .y = joined),
 				      .first_bytes = (middle - i * BAND) * bytes,
 				      .second_bytes = (end - middle) * bytes);
@@ -233,7 +233,7 @@ static struct smalti_tile *take_parts(const struct step *s, struct smalti_contra
 	struct smalti_tile *other = add_bands(s, s->side[IMAGES].parts, FLOATS);
 	struct smalti_tile *temperature = floats(task_group, 1, 1);
 	smalti_insert(add, task_group, (.x = other, .y = own), .count = FLOATS);
-	smalti_insert(take_columns, task_group, (.x = own, .y = temperature), .rows = 1, .parts = 1,
+	smalti_insert(slice_columns, task_group, (.x = own, .y = temperature), .rows = 1, .parts = 1,
 		      .in = sizeof(*parts), .first = offsetof(struct smalti_contrast_parts, temperature),
 		      .columns = sizeof(float));
 	smalti_insert(deliver, task_group, (.x = own), .count = FLOATS, .sink = smalti_copy_floats,
@@ -254,7 +254,7 @@ static void update(const struct step *s, int64_t step, double rate, struct smalt
 	smalti_optimizer_update(t->optimizer[0], t->task_group, gradients, &update);
 	smalti_optimizer_update(t->optimizer[1], t->task_group, &gradients[SMALTI_TEMPERATURE], &update);
 	smalti_insert(clamp, t->task_group, (.y = t->list[SMALTI_TEMPERATURE].value), .count = 1,
-		      .most = (float)MOST_TEMPERATURE);
+		      .max = (float)MAX_TEMPERATURE);
 	for (int i = 0; i < SMALTI_PROJECTION_TENSORS; i++)
 		smalti_tile_release(gradients[i]);
 }

@@ -109,8 +109,8 @@ static void log_object(const struct run *run, cJSON *object)
 
 static double rate_at(const struct run *run, int64_t step)
 {
-	const struct smalti_schedule schedule = {SMALTI_SCHEDULE_COSINE, run->options->warmup,
-						 run->options->steps};
+	const struct smalti_rate_schedule schedule = {SMALTI_SCHEDULE_COSINE, run->options->warmup,
+						      run->options->steps};
 	return run->options->rate * smalti_schedule_factor(&schedule, step);
 }
 
@@ -381,7 +381,7 @@ static int check(const struct smalti_projections_options *o, struct smalti_error
 {
 	const struct {
 		const char *what;
-		int64_t value, least, most;
+		int64_t value, min, max;
 	} counts[] = {
 	    {"number of directories of features", o->feature_count, 1, 1 << 12},
 	    {"width of the projections", o->dim, 1, 1 << 16},
@@ -391,18 +391,18 @@ static int check(const struct smalti_projections_options *o, struct smalti_error
 	};
 	const struct {
 		const char *what;
-		double value, most;
+		double value, max;
 	} numbers[] = {{"learning rate", o->rate, 1e6},
 		       {"weight decay", o->weight_decay, 1e6},
 		       {"share to hold out", o->held_out, 0.9}};
 	for (size_t i = 0; i < COUNT_OF(counts); i++)
-		if (smalti_check_range(counts[i].value, counts[i].least, counts[i].most, counts[i].what,
-				       error) < 0)
+		if (smalti_check_range(counts[i].value, counts[i].min, counts[i].max, counts[i].what, error) <
+		    0)
 			return -1;
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
-		if (!(numbers[i].value >= 0 && numbers[i].value <= numbers[i].most))
+		if (!(numbers[i].value >= 0 && numbers[i].value <= numbers[i].max))
 			return smalti_fail(error, SMALTI_EINVAL, "%s: expected 0 to %g, found %g",
-					   numbers[i].what, numbers[i].most, numbers[i].value);
+					   numbers[i].what, numbers[i].max, numbers[i].value);
 	if (smalti_check_given(o->features, "features", error) < 0)
 		return -1;
 	for (int64_t i = 0; i < o->feature_count; i++)

@@ -150,7 +150,7 @@ struct smalti_task_group *smalti_index_task_group(const struct smalti_index *ind
 {
 	struct smalti_task_group *task_group = smalti_task_group_new(session, name, 0, error);
 	if (task_group && index->cancelled)
-		smalti_task_group_needs(task_group, index->cancelled);
+		smalti_task_group_depends_on(task_group, index->cancelled);
 	return task_group;
 }
 

@@ -75,7 +75,7 @@ static int take_states(struct caption *caption, const struct smalti_rerank_query
 	caption->task_group = smalti_task_group_new(caption->of->session, "caption", 0, error);
 	if (!caption->task_group)
 		return -1;
-	smalti_task_group_needs(caption->task_group, model->task_group);
+	smalti_task_group_depends_on(caption->task_group, model->task_group);
 	struct smalti_tile *text = insert_states(caption->task_group, denoiser->text_width, query);
 	caption->cache =
 	    denoiser->functions->cross_cache(denoiser, caption->task_group, text, caption->tokens);
@@ -179,8 +179,8 @@ static int insert_forward(struct smalti_reranker *r, struct smalti_denoising_err
 	if (caption)
 		caption->users++;
 	struct smalti_task_group *task_group = forward->job.task_group;
-	smalti_task_group_needs(task_group, r->model->task_group);
-	smalti_task_group_needs(task_group, caption ? caption->task_group : r->empty->task_group);
+	smalti_task_group_depends_on(task_group, r->model->task_group);
+	smalti_task_group_depends_on(task_group, caption ? caption->task_group : r->empty->task_group);
 	work->cache = caption ? caption->cache : r->empty->cache;
 	smalti_denoising_error_insert(denoiser, task_group, work, &forward->parts);
 	smalti_job_submit(&forward->job);

@@ -128,8 +128,8 @@ static void on_progress(void *user)
 static int open_queue(struct smalti_reranker *r, struct smalti_error *error)
 {
 	static const char *const empty = "";
-	const int64_t most = 4 * (int64_t)r->session->workers;
-	if (smalti_queue_open(&r->queue, r->session, most, error) < 0)
+	const int64_t max = 4 * (int64_t)r->session->workers;
+	if (smalti_queue_open(&r->queue, r->session, max, error) < 0)
 		return -1;
 	r->queue.progress = on_progress;
 	r->queue.user = r;

@@ -67,7 +67,7 @@ static int search_round(const struct search *s, struct smalti_error *error)
 {
 	const int64_t blocks = (s->count + QUERIES - 1) / QUERIES, dim = s->index->info.dim;
 	const int64_t row_bytes = dim * (int64_t)sizeof(float);
-	const int64_t most = smalti_max(TASK_BYTES / row_bytes, 1);
+	const int64_t max = smalti_max(TASK_BYTES / row_bytes, 1);
 	SCOPED(free)
 	struct smalti_tile **queries = smalti_calloc(blocks, sizeof(struct smalti_tile *), error);
 	SCOPED(free)
@@ -79,9 +79,8 @@ static int search_round(const struct search *s, struct smalti_error *error)
 		    smalti_tile_over(s->task_group, smalti_min(QUERIES, s->count - block * QUERIES),
 				     row_bytes, s->queries + block * QUERIES * dim);
 	for (int64_t first = 0, task = 0;
-	     first < s->index->info.items && !smalti_task_group_failed(s->task_group);
-	     first += most, task++) {
-		const int64_t rows = smalti_min(most, s->index->info.items - first);
+	     first < s->index->info.items && !smalti_task_group_failed(s->task_group); first += max, task++) {
+		const int64_t rows = smalti_min(max, s->index->info.items - first);
 		struct smalti_tile *vectors =
 		    smalti_tile_over(s->task_group, rows, row_bytes, s->index->vectors + first * dim);
 		for (int64_t block = 0; block < blocks; block++)

@@ -12,23 +12,23 @@ static double *square_of(int64_t dim, struct smalti_error *error)
 	return NULL;
 }
 
-int smalti_moments_open(struct smalti_moments *moments, int64_t dim, struct smalti_error *error)
+int smalti_vector_moments_open(struct smalti_vector_moments *moments, int64_t dim, struct smalti_error *error)
 {
-	*moments = (struct smalti_moments){.dim = dim};
+	*moments = (struct smalti_vector_moments){.dim = dim};
 	moments->sum = smalti_calloc(dim, sizeof(double), error);
 	moments->origin = smalti_calloc(dim, sizeof(double), error);
 	moments->products = square_of(dim, error);
 	return moments->sum && moments->origin && moments->products ? 0 : -1;
 }
 
-void smalti_moments_close(struct smalti_moments *moments)
+void smalti_vector_moments_close(struct smalti_vector_moments *moments)
 {
 	free(moments->sum);
 	free(moments->origin);
 	free(moments->products);
 }
 
-void smalti_moments_add(struct smalti_moments *moments, const double *vector)
+void smalti_vector_moments_add(struct smalti_vector_moments *moments, const double *vector)
 {
 	const int64_t dim = moments->dim;
 	if (moments->count++ == 0)
@@ -43,7 +43,7 @@ void smalti_moments_add(struct smalti_moments *moments, const double *vector)
 }
 
 /* Returns the covariance, on and below the diagonal. */
-static double *covariance_of(const struct smalti_moments *m, struct smalti_error *error)
+static double *covariance_of(const struct smalti_vector_moments *m, struct smalti_error *error)
 {
 	static const double added = 1e-3;
 	const double count = (double)m->count;
@@ -86,7 +86,7 @@ static void invert(int64_t dim, const double *l, float *inverse, double *column)
 		}
 }
 
-int smalti_whitening_make(struct smalti_whitening *whitening, const struct smalti_moments *moments,
+int smalti_whitening_make(struct smalti_whitening *whitening, const struct smalti_vector_moments *moments,
 			  struct smalti_error *error)
 {
 	const int64_t dim = moments->dim;

@@ -13,19 +13,20 @@ struct smalti_whitening {
 };
 
 /* The sums of vectors from which the whitening is made. */
-struct smalti_moments {
+struct smalti_vector_moments {
 	int64_t dim, count;
 	double *sum;      /* [dim] */
 	double *products; /* of the vectors less the first one [dim, dim], on and below the diagonal */
 	double *origin;   /* the first vector; the others are near it, so that nothing cancels */
 };
 
-int smalti_moments_open(struct smalti_moments *moments, int64_t dim, struct smalti_error *error);
-void smalti_moments_close(struct smalti_moments *moments);
-void smalti_moments_add(struct smalti_moments *moments, const double *vector);
+int smalti_vector_moments_open(struct smalti_vector_moments *moments, int64_t dim,
+			       struct smalti_error *error);
+void smalti_vector_moments_close(struct smalti_vector_moments *moments);
+void smalti_vector_moments_add(struct smalti_vector_moments *moments, const double *vector);
 
 /* Takes one vector or more. Free it in any case. */
-int smalti_whitening_make(struct smalti_whitening *whitening, const struct smalti_moments *moments,
+int smalti_whitening_make(struct smalti_whitening *whitening, const struct smalti_vector_moments *moments,
 			  struct smalti_error *error);
 void smalti_whitening_free(struct smalti_whitening *whitening);
 /* Whitens a vector in place. */

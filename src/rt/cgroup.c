@@ -15,7 +15,7 @@ static bool read_line(const char *directory, const char *name, char *line, int s
 	       smalti_read_line(path, line, size);
 }
 
-static void least_memory(struct smalti_cgroup *limits, const char *directory, const char *name)
+static void min_memory(struct smalti_cgroup *limits, const char *directory, const char *name)
 {
 	char line[64];
 	int64_t bytes;
@@ -27,7 +27,7 @@ static void least_memory(struct smalti_cgroup *limits, const char *directory, co
 		limits->memory = bytes;
 }
 
-static void least_cpus(struct smalti_cgroup *limits, const char *quota, const char *period)
+static void min_cpus(struct smalti_cgroup *limits, const char *quota, const char *period)
 {
 	struct smalti_error none = SMALTI_NO_ERROR;
 	double time, of;
@@ -41,16 +41,16 @@ static void least_cpus(struct smalti_cgroup *limits, const char *quota, const ch
 static void limits_of_directory(struct smalti_cgroup *limits, const char *directory)
 {
 	char quota[64], period[64], *blank;
-	least_memory(limits, directory, "memory.max");
-	least_memory(limits, directory, "memory.high");
-	least_memory(limits, directory, "memory.limit_in_bytes");
+	min_memory(limits, directory, "memory.max");
+	min_memory(limits, directory, "memory.high");
+	min_memory(limits, directory, "memory.limit_in_bytes");
 	if (read_line(directory, "cpu.max", quota, sizeof(quota)) && (blank = strchr(quota, ' '))) {
 		*blank = '\0';
-		least_cpus(limits, quota, blank + 1);
+		min_cpus(limits, quota, blank + 1);
 	}
 	if (read_line(directory, "cpu.cfs_quota_us", quota, sizeof(quota)) &&
 	    read_line(directory, "cpu.cfs_period_us", period, sizeof(period)))
-		least_cpus(limits, quota, period);
+		min_cpus(limits, quota, period);
 }
 
 /* Adds the limits of a group and of its parents. In a container the path may be the machine's: only the group

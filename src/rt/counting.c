@@ -28,25 +28,25 @@ static int64_t bytes_of(const struct smalti_tile *tile)
 	return smalti_pool_block_bytes(tile->rows * tile->row_bytes);
 }
 
-/* Counts what a turn's tasks release until the turn is over: they run in any order. */
-static void raise_most(struct smalti_counting *counting)
+/* Counts what tasks between two barriers release until the second one: they run in any order. */
+static void raise_max(struct smalti_counting *counting)
 {
-	counting->most = smalti_max(counting->most, counting->at_turn + counting->since_turn);
+	counting->max = smalti_max(counting->max, counting->at_barrier + counting->since_barrier);
 }
 
-void smalti_counting_turns(struct smalti_counting *counting, const struct smalti_tile *turn)
+void smalti_counting_barrier(struct smalti_counting *counting, const struct smalti_tile *barrier)
 {
-	if (counting->turn == turn->number) { /* the tasks before have ended, if they waited for this tile */
-		counting->at_turn = counting->alive;
-		counting->since_turn = 0;
+	if (counting->barrier == barrier->number) { /* tasks before have ended, if they waited for it */
+		counting->at_barrier = counting->alive;
+		counting->since_barrier = 0;
 	}
-	counting->turn = turn->number;
+	counting->barrier = barrier->number;
 }
 
 void smalti_counting_mark(struct smalti_counting *counting)
 {
 	counting->marked = counting->alive;
-	counting->alive = counting->at_turn = counting->since_turn = counting->most = 0;
+	counting->alive = counting->at_barrier = counting->since_barrier = counting->max = 0;
 }
 
 static double sum(const double bytes[SMALTI_COUNTED_TILES])
@@ -71,9 +71,9 @@ static void hold(struct smalti_counted *at, double bytes, enum smalti_counted_ti
 	if (bytes < 0)
 		return;
 	at->since_layer[whose] += bytes;
-	if (sum(at->at_layer) + sum(at->since_layer) > sum(at->most))
+	if (sum(at->at_layer) + sum(at->since_layer) > sum(at->max))
 		for (int i = 0; i < SMALTI_COUNTED_TILES; i++)
-			at->most[i] = at->at_layer[i] + at->since_layer[i];
+			at->max[i] = at->at_layer[i] + at->since_layer[i];
 }
 
 void smalti_counting_makes(struct smalti_tile *tile)
@@ -81,8 +81,8 @@ void smalti_counting_makes(struct smalti_tile *tile)
 	struct smalti_counting *counting = tile->counting;
 	tile->rank = SMALTI_ANYWHERE;
 	counting->alive += bytes_of(tile);
-	counting->since_turn += bytes_of(tile);
-	raise_most(counting);
+	counting->since_barrier += bytes_of(tile);
+	raise_max(counting);
 	hold(&counting->all, (double)bytes_of(tile), SMALTI_COUNTED_OWN, counting->layer);
 }
 
@@ -106,9 +106,9 @@ static void arrive(struct smalti_tile *tile, int place)
 
 void smalti_counting_uploads(struct smalti_tile *tile)
 {
-	tile->holders = tile->counting->devices ? smalti_bits_one(0) : smalti_bits_all();
+	tile->valid_places = tile->counting->devices ? smalti_bits_one(0) : smalti_bits_all();
 	for (int place = 0; place < tile->counting->places; place++)
-		if (smalti_bits_has(&tile->holders, place))
+		if (smalti_bits_has(&tile->valid_places, place))
 			arrive(tile, place);
 }
 
@@ -128,12 +128,12 @@ void smalti_counting_releases(const struct smalti_tile *tile)
 static void count_weight(struct smalti_counting *counting, struct smalti_tile *tile, int place)
 {
 	const int all = counting->places;
-	if (!smalti_bits_has(&tile->holders, all)) {
-		smalti_bits_add(&tile->holders, all);
+	if (!smalti_bits_has(&tile->valid_places, all)) {
+		smalti_bits_add(&tile->valid_places, all);
 		counting->all.weights += (double)smalti_formed_bytes(
 		    tile->formed, counting->devices ? SMALTI_DEVICE_GPU : SMALTI_DEVICE_CPU);
 	}
-	if (place != SMALTI_ANYWHERE && !smalti_bits_has(&tile->holders, place))
+	if (place != SMALTI_ANYWHERE && !smalti_bits_has(&tile->valid_places, place))
 		counting->at[place].weights +=
 		    (double)smalti_formed_bytes(tile->formed, smalti_counting_kind(counting, place));
 }
@@ -146,8 +146,8 @@ static bool use(struct smalti_task_group *task_group, struct smalti_tile *tile, 
 		count_weight(tile->counting, tile, place);
 	else
 		arrive(tile, place);
-	smalti_moves_count(task_group, tile, access, place);
-	return access == SMALTI_READ && tile->move == SMALTI_MOVE_KEYS && tile->rank != place;
+	smalti_task_transfers_count(task_group, tile, access, place);
+	return access == SMALTI_READ && tile->transfer_kind == SMALTI_TRANSFER_KEYS && tile->rank != place;
 }
 
 static void count(struct smalti_counted *at, double flops, bool foreign, int64_t layer)

@@ -13,15 +13,15 @@ enum smalti_counted_tiles { SMALTI_COUNTED_OWN, SMALTI_COUNTED_FOREIGN, SMALTI_C
 
 /* The counts of one place (rt/places.h), or of all tasks wherever they run. */
 struct smalti_counted {
-	double flops, operations;   /* by the rows of codelets.def */
-	double foreign_attention;   /* the flops of tasks that continue attention with keys made elsewhere */
-	double blocks;              /* layers in which it computes something, of each branch */
-	double moves[SMALTI_MOVES]; /* bytes that come to it: rt/moves.h */
-	double weights;             /* bytes in the form that the place has */
+	double flops, operations; /* by the rows of codelets.def */
+	double foreign_attention; /* the flops of tasks that continue attention with keys made elsewhere */
+	double blocks;            /* layers in which it computes something, of each branch */
+	double transfers[SMALTI_TRANSFER_KINDS]; /* bytes that come to it: rt/task_transfers.h */
+	double weights;                          /* bytes in the form that the place has */
 	/* Bytes of tiles: now; when the layer began; made or received since then; and the most at a time, if
 	 * the tasks of a layer run in any order. @{ */
 	double held[SMALTI_COUNTED_TILES], at_layer[SMALTI_COUNTED_TILES], since_layer[SMALTI_COUNTED_TILES],
-	    most[SMALTI_COUNTED_TILES];
+	    max[SMALTI_COUNTED_TILES];
 	/* @} */
 	int64_t layer, memory_layer; /* counted last: for blocks, and for bytes */
 };
@@ -29,10 +29,10 @@ struct smalti_counted {
 struct smalti_counting {
 	int places;
 	bool devices; /* whether the places from 1 on are devices; else all are main memories */
-	/* Bytes of all tiles, whatever order tasks run in: now, when the last turn began, made since then,
-	 * and the most. A turn's tasks wait for those of the turn before (smalti_task_group_behind()). @{ */
-	int64_t alive, at_turn, since_turn, most;
-	int64_t turn; /* the number of the tile that they wait for */
+	/* Bytes of all tiles, whatever order tasks run in: now, at the last barrier, made since then,
+	 * and the most. Tasks behind a barrier wait for those before it (smalti_task_group_behind()). @{ */
+	int64_t alive, at_barrier, since_barrier, max;
+	int64_t barrier; /* the number of the tile that they wait for */
 	int64_t marked;
 	/* @} */
 	int64_t layer; /* counts how often smalti_task_group_at() named one */
@@ -46,7 +46,7 @@ struct smalti_task_group;
  * memory and devices' memories with `devices`, else ranks. */
 struct smalti_session *smalti_session_open_counting(int places, bool devices, struct smalti_error *error);
 
-/* Excludes the tiles that exist already from `most`, and stores their bytes in `marked`. */
+/* Excludes the tiles that exist already from `max`, and stores their bytes in `marked`. */
 void smalti_counting_mark(struct smalti_counting *counting);
 
 /* Only src/rt calls what follows. */
@@ -57,4 +57,4 @@ void smalti_counting_insert(struct smalti_task_group *task_group, const struct s
 void smalti_counting_makes(struct smalti_tile *tile);
 void smalti_counting_uploads(struct smalti_tile *tile);
 void smalti_counting_releases(const struct smalti_tile *tile);
-void smalti_counting_turns(struct smalti_counting *counting, const struct smalti_tile *turn);
+void smalti_counting_barrier(struct smalti_counting *counting, const struct smalti_tile *barrier);

@@ -17,7 +17,7 @@ __asm__(".pushsection .rodata\n"
 extern const char smalti_cuda_program[] __attribute__((visibility("hidden")));
 
 /* The least compute capability that the kernels are compiled for. */
-enum { LEAST_CAPABILITY = 8 };
+enum { MIN_CAPABILITY = 8 };
 
 static int64_t available(void)
 {
@@ -25,15 +25,15 @@ static int64_t available(void)
 	return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-static int64_t least_memory(void)
+static int64_t min_memory(void)
 {
 	struct cudaDeviceProp properties;
 	const int64_t count = available();
-	int64_t least = INT64_MAX;
+	int64_t min = INT64_MAX;
 	for (int i = 0; i < count; i++)
 		if (cudaGetDeviceProperties(&properties, i) == cudaSuccess)
-			least = smalti_min(least, (int64_t)properties.totalGlobalMem);
-	return least;
+			min = smalti_min(min, (int64_t)properties.totalGlobalMem);
+	return min;
 }
 
 cudaStream_t smalti_cuda_stream(struct smalti_cuda_device *cuda)
@@ -175,13 +175,13 @@ static int check_capability(int number, struct smalti_error *error)
 		status = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, number);
 	if (status)
 		return fail(status, error, "the compute capability of a device");
-	if (major >= LEAST_CAPABILITY)
+	if (major >= MIN_CAPABILITY)
 		return 0;
 	return smalti_fail(
 	    error, SMALTI_EUNSUPPORTED,
 	    "CUDA device %d has compute capability %d.%d: expected %d.0 or more; leave it out by "
 	    "STARPU_WORKERS_CUDAID",
-	    number, major, minor, LEAST_CAPABILITY);
+	    number, major, minor, MIN_CAPABILITY);
 }
 
 /* Estimates f32 operations a second: a multiprocessor's 128 units do a multiply-add per cycle; tensor cores
@@ -244,7 +244,7 @@ const struct smalti_device_driver smalti_cuda = {
     .worker = STARPU_CUDA_WORKER,
     .operands = 1u << SMALTI_F32 | 1u << SMALTI_F16 | 1u << SMALTI_BF16,
     .available = available,
-    .memory = least_memory,
+    .memory = min_memory,
     .open = open_device,
     .close = close_device,
     .launch = launch_kernel,

@@ -57,7 +57,7 @@ static void attend(const struct trial *t, int64_t query, int64_t head, double *y
 {
 	const struct smalti_cuda_shape *s = t->shape;
 	const int64_t d = s->head_dim, row = s->heads * d;
-	double most = -(double)INFINITY, sum = 0;
+	double max = -(double)INFINITY, sum = 0;
 	for (int64_t c = 0; c < d; c++)
 		y[c] = 0;
 	for (int64_t key = 0; key < s->keys; key++) {
@@ -68,9 +68,9 @@ static void attend(const struct trial *t, int64_t query, int64_t head, double *y
 		score *= (double)t->scale;
 		if (s->biased)
 			score += at(t, SMALTI_CUDNN_BIAS, (head * s->queries + query) * s->keys + key);
-		const double larger = fmax(most, score), fade = exp(most - larger),
+		const double larger = fmax(max, score), fade = exp(max - larger),
 			     weight = exp(score - larger);
-		most = larger;
+		max = larger;
 		sum = sum * fade + weight;
 		for (int64_t c = 0; c < d; c++)
 			y[c] =
@@ -179,8 +179,8 @@ static bool prepare(struct trial *trial, char *memory, cudaStream_t stream)
 static bool compare(const struct trial *trial, int sample, cudaStream_t stream, double *difference,
 		    double *largest)
 {
-	double expected[SMALTI_CUDA_MOST_HEAD];
-	float bytes[SMALTI_CUDA_MOST_HEAD], found[SMALTI_CUDA_MOST_HEAD];
+	double expected[SMALTI_CUDA_MAX_HEAD];
+	float bytes[SMALTI_CUDA_MAX_HEAD], found[SMALTI_CUDA_MAX_HEAD];
 	int64_t count = 0;
 	const int64_t first = compute(trial, sample, &count, expected);
 	const int64_t element = smalti_dtype_bytes(trial->dtype);

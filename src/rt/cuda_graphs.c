@@ -9,7 +9,7 @@
 enum {
 	KEPT = 256, /* shapes, one for each hash */
 	/* cuDNN compiles for each length of keys: captions have many lengths, and are short. */
-	LEAST_KEYS = 512,
+	MIN_KEYS = 512,
 };
 
 struct smalti_cuda_graph {
@@ -127,8 +127,8 @@ bool smalti_cuda_has_convolution(struct smalti_device *device, const struct smal
 bool smalti_cuda_has_sdpa(struct smalti_device *device, const struct smalti_device_sdpa *sdpa)
 {
 	const struct smalti_cuda_shape shape = shape_of_sdpa(sdpa);
-	return sdpa->dtype != SMALTI_F32 && (sdpa->biased || sdpa->keys >= LEAST_KEYS) &&
-	       sdpa->head_dim % 8 == 0 && sdpa->head_dim <= SMALTI_CUDA_MOST_HEAD &&
+	return sdpa->dtype != SMALTI_F32 && (sdpa->biased || sdpa->keys >= MIN_KEYS) &&
+	       sdpa->head_dim % 8 == 0 && sdpa->head_dim <= SMALTI_CUDA_MAX_HEAD &&
 	       find((struct smalti_cuda_device *)device, &shape);
 }
 

@@ -12,7 +12,7 @@ struct smalti_cuda_shape {
 	int64_t queries, keys, heads, head_dim, biased;
 	int64_t dtype;
 };
-enum { SMALTI_CUDA_MOST_HEAD = 256 };
+enum { SMALTI_CUDA_MAX_HEAD = 256 };
 
 /* Executes a plan on made-up numbers, and compares a few results with the host's. Some versions of cuDNN
  * accept shapes that they compute wrongly, and some plans fail only when they are executed. */

@@ -9,7 +9,7 @@
 #define cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2
 #endif
 
-enum { KEPT = 128, MOST_ENDS = 8 };
+enum { KEPT = 128, MAX_ENDS = 8 };
 
 /* What is known of the work with a key. */
 struct record {
@@ -22,8 +22,8 @@ struct record {
 
 /* Nodes of the recorded graph: the last ones of an operation, or those that it follows if it has none. */
 struct ends {
-	cudaGraphNode_t node[MOST_ENDS];
-	cudaGraphEdgeData edge[MOST_ENDS];
+	cudaGraphNode_t node[MAX_ENDS];
+	cudaGraphEdgeData edge[MAX_ENDS];
 	size_t count;
 };
 
@@ -67,7 +67,7 @@ static cudaError_t get_ends(cudaStream_t stream, struct ends *ends)
 	size_t count = 0;
 	const cudaError_t result =
 	    cudaStreamGetCaptureInfo(stream, &status, NULL, NULL, &nodes, &edges, &count);
-	if (result || status != cudaStreamCaptureStatusActive || count > MOST_ENDS)
+	if (result || status != cudaStreamCaptureStatusActive || count > MAX_ENDS)
 		return result ? result : cudaErrorUnknown;
 	for (size_t i = 0; i < count; i++) {
 		ends->node[i] = nodes[i];
@@ -84,7 +84,7 @@ static bool add_ends(struct ends *sum, const struct ends *more)
 		size_t known = 0;
 		while (known < sum->count && sum->node[known] != more->node[i])
 			known++;
-		if (known == MOST_ENDS)
+		if (known == MAX_ENDS)
 			return false;
 		sum->node[known] = more->node[i];
 		sum->edge[known] = more->edge[i];

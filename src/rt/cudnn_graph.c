@@ -9,7 +9,7 @@ static const cudnnDataType_t types[] = {
 static cudnnBackendDescriptor_t make(struct smalti_cudnn_graph *g, cudnnBackendDescriptorType_t type)
 {
 	cudnnBackendDescriptor_t made = NULL;
-	if (!g->status && g->count == SMALTI_CUDNN_MOST_DESCRIPTORS)
+	if (!g->status && g->count == SMALTI_CUDNN_MAX_DESCRIPTORS)
 		g->status = CUDNN_STATUS_INTERNAL_ERROR;
 	if (!g->status)
 		g->status = cudnnBackendCreateDescriptor(type, &made);

@@ -7,7 +7,7 @@
 
 /* Operation graphs of cuDNN. The library can make and check them without a device. */
 
-enum { SMALTI_CUDNN_MOST_DESCRIPTORS = 64 };
+enum { SMALTI_CUDNN_MAX_DESCRIPTORS = 64 };
 
 /* The target of a graph: the device of a handle, which can execute it, or, without a handle, a described
  * device (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). Both NULL: cuDNN checks only the graph. */
@@ -20,7 +20,7 @@ struct smalti_cudnn_graph {
 	struct smalti_cudnn_target target;
 	cudnnStatus_t status; /* the first failure; nothing more is made after it */
 	int count;
-	cudnnBackendDescriptor_t made[SMALTI_CUDNN_MOST_DESCRIPTORS];
+	cudnnBackendDescriptor_t made[SMALTI_CUDNN_MAX_DESCRIPTORS];
 	cudnnBackendDescriptor_t whole;
 };
 

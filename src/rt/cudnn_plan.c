@@ -87,8 +87,8 @@ static bool suits(cudnnBackendDescriptor_t configuration, struct smalti_cudnn_wi
 	return suited;
 }
 
-/* Fills in what a heuristic finds, at most `most`; returns how many. */
-static int64_t ask(const struct smalti_cudnn_graph *graph, cudnnBackendHeurMode_t mode, int64_t most,
+/* Fills in what a heuristic finds, at most `max`; returns how many. */
+static int64_t ask(const struct smalti_cudnn_graph *graph, cudnnBackendHeurMode_t mode, int64_t max,
 		   cudnnBackendDescriptor_t *found)
 {
 	cudnnBackendDescriptor_t heuristic = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -101,7 +101,7 @@ static int64_t ask(const struct smalti_cudnn_graph *graph, cudnnBackendHeurMode_
 					  CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph->target.device)) &&
 	    finish(heuristic) &&
 	    !cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-				      most, &count, found);
+				      max, &count, found);
 	smalti_cudnn_drop(heuristic);
 	return asked ? count : 0;
 }
@@ -131,7 +131,7 @@ int smalti_cudnn_propose(const struct smalti_cudnn_graph *graph, struct smalti_c
 }
 
 cudnnBackendDescriptor_t smalti_cudnn_plan(const struct smalti_cudnn_graph *graph,
-					   cudnnBackendDescriptor_t configuration, int64_t most_workspace)
+					   cudnnBackendDescriptor_t configuration, int64_t max_workspace)
 {
 	const struct smalti_cudnn_target *target = &graph->target;
 	cudnnBackendDescriptor_t plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -145,7 +145,7 @@ cudnnBackendDescriptor_t smalti_cudnn_plan(const struct smalti_cudnn_graph *grap
 	    finish(plan) &&
 	    !cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
 				      &count, &bytes) &&
-	    bytes <= most_workspace)
+	    bytes <= max_workspace)
 		return plan;
 	smalti_cudnn_drop(plan);
 	return NULL;

@@ -22,9 +22,9 @@ int smalti_cudnn_propose(const struct smalti_cudnn_graph *graph, struct smalti_c
 			 cudnnBackendDescriptor_t proposed[SMALTI_CUDNN_PROPOSED]);
 
 /* Makes a plan of a configuration, which must outlive it. NULL: the engine cannot do this there, or needs
- * more than `most_workspace` bytes of workspace. */
+ * more than `max_workspace` bytes of workspace. */
 cudnnBackendDescriptor_t smalti_cudnn_plan(const struct smalti_cudnn_graph *graph,
-					   cudnnBackendDescriptor_t configuration, int64_t most_workspace);
+					   cudnnBackendDescriptor_t configuration, int64_t max_workspace);
 
 /* A graph's tensors: their numbers and addresses. */
 enum { SMALTI_CUDNN_TENSORS = 6 };

@@ -8,7 +8,7 @@
 
 static const struct {
 	const char *name, *count; /* StarPU's variable */
-	int64_t most;
+	int64_t max;
 	struct smalti_device_limit limit;
 	const struct smalti_device_driver *driver; /* NULL: it was not built */
 	const char *absent, *build;                /* what to do */
@@ -45,9 +45,9 @@ static int count(int driver, int64_t wanted, int64_t *found, struct smalti_error
 {
 	const char *name = drivers[driver].name, *forced = getenv(drivers[driver].count);
 	const struct smalti_device_driver *built = drivers[driver].driver;
-	if (wanted < -1 || (built && wanted > drivers[driver].most))
+	if (wanted < -1 || (built && wanted > drivers[driver].max))
 		return smalti_fail(error, SMALTI_EINVAL, "%lld %s devices: expected 0 to %lld",
-				   (long long)wanted, name, (long long)drivers[driver].most);
+				   (long long)wanted, name, (long long)drivers[driver].max);
 	if (wanted > 0 && !built)
 		return smalti_fail(error, SMALTI_ENODEV,
 				   "%lld %s devices: this Smalti was built without %s; %s", (long long)wanted,
@@ -70,7 +70,7 @@ int smalti_devices_count(const int64_t wanted[SMALTI_DEVICE_DRIVERS], struct sma
 		if (count(driver, wanted[driver], &counts->of[driver], error) < 0)
 			return -1;
 		counts->sum += counts->of[driver];
-		counts->least[driver] =
+		counts->min[driver] =
 		    wanted[driver] < 0 && !getenv(drivers[driver].count) ? 0 : counts->of[driver];
 	}
 	return 0;
@@ -81,7 +81,7 @@ const struct smalti_device_limit *smalti_devices_limit(int driver)
 	return &drivers[driver].limit;
 }
 
-int64_t smalti_devices_least_memory(int driver)
+int64_t smalti_devices_min_memory(int driver)
 {
 	const struct smalti_device_driver *built = drivers[driver].driver;
 	return built && built->memory ? built->memory() : INT64_MAX;
@@ -90,12 +90,12 @@ int64_t smalti_devices_least_memory(int driver)
 static int check_found(const struct smalti_device_counts *counts, struct smalti_error *error)
 {
 	for (int i = 0; i < SMALTI_DEVICE_DRIVERS; i++) {
-		if (counts->least[i] == 0)
+		if (counts->min[i] == 0)
 			continue;
 		const int64_t found = starpu_worker_get_count_by_type(drivers[i].driver->worker);
-		if (found < counts->least[i])
+		if (found < counts->min[i])
 			return smalti_fail(error, SMALTI_ENODEV, "%s devices: expected %lld, found %lld: %s",
-					   drivers[i].name, (long long)counts->least[i], (long long)found,
+					   drivers[i].name, (long long)counts->min[i], (long long)found,
 					   drivers[i].absent);
 	}
 	return 0;

@@ -155,7 +155,7 @@ void smalti_device_give(struct smalti_device *device, const struct smalti_device
 enum smalti_device_driver_number { SMALTI_OPENCL_DEVICES, SMALTI_CUDA_DEVICES, SMALTI_DEVICE_DRIVERS };
 struct smalti_device_counts {
 	int64_t of[SMALTI_DEVICE_DRIVERS], sum; /* at most */
-	int64_t least[SMALTI_DEVICE_DRIVERS];   /* smaller, where all available devices were requested */
+	int64_t min[SMALTI_DEVICE_DRIVERS];     /* smaller, where all available devices were requested */
 };
 
 /* Counts `wanted` devices (-1: all available), unless the user's variables say otherwise. SMALTI_EINVAL, or
@@ -167,10 +167,10 @@ int smalti_devices_count(const int64_t wanted[SMALTI_DEVICE_DRIVERS], struct sma
 struct smalti_device_limit {
 	const char *prefix, *variable;
 };
-enum { SMALTI_LEAST_DEVICE = 2 }; /* megabytes */
+enum { SMALTI_MIN_DEVICE = 2 }; /* megabytes */
 const struct smalti_device_limit *smalti_devices_limit(int driver);
 /* Returns the bytes of a driver's smallest device, before StarPU starts; INT64_MAX: not known. */
-int64_t smalti_devices_least_memory(int driver);
+int64_t smalti_devices_min_memory(int driver);
 /* Opens the devices of StarPU's workers, by the workers' numbers (NULL: a CPU's). StarPU is running. NULL
  * with SMALTI_ENODEV (too few), SMALTI_EUNSUPPORTED or SMALTI_ENOMEM. */
 struct smalti_device **smalti_devices_open(const struct smalti_device_counts *counts,

@@ -71,10 +71,10 @@ struct smalti_device_local {
 	struct smalti_device_local *next;
 };
 
-/* Releases all locals that no task has, but keeps `most`. */
-static void release_locals(struct smalti_device *device, int most)
+/* Releases all locals that no task has, but keeps `max`. */
+static void release_locals(struct smalti_device *device, int max)
 {
-	for (struct smalti_device_local **at = &device->locals; *at && device->local_count > most;) {
+	for (struct smalti_device_local **at = &device->locals; *at && device->local_count > max;) {
 		struct smalti_device_local *local = *at;
 		if (local->taken) {
 			at = &local->next;
@@ -165,10 +165,10 @@ const struct smalti_device_memory *smalti_device_take(struct smalti_device *devi
 
 void smalti_device_give(struct smalti_device *device, const struct smalti_device_memory *memory)
 {
-	enum { MOST_KEPT = 64 * SMALTI_DEVICE_LANES };
+	enum { MAX_KEPT = 64 * SMALTI_DEVICE_LANES };
 	((struct smalti_device_local *)(uintptr_t)memory)->taken = false;
 	if (!device->records)
-		release_locals(device, MOST_KEPT);
+		release_locals(device, MAX_KEPT);
 }
 
 void smalti_device_memory_close(struct smalti_device *device)

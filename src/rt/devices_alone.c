@@ -8,7 +8,7 @@
 #include <starpu.h>
 
 /* The least gain. A task that a CPU takes delays the chain of tasks behind it: this is what it may cost. */
-static const double least_gain = 0.05;
+static const double min_gain = 0.05;
 
 /* Returns what CPUs add to the devices' speed, as a share of it. */
 static double gain(const struct smalti_session *session)
@@ -22,7 +22,7 @@ static double gain(const struct smalti_session *session)
 void smalti_devices_alone_open(struct smalti_session *session, bool policy_chosen)
 {
 	session->devices_alone = session->reproducible || (session->device_counts.sum > 0 && !policy_chosen &&
-							   gain(session) < least_gain);
+							   gain(session) < min_gain);
 }
 
 bool smalti_devices_alone(const struct smalti_session *session)

@@ -102,7 +102,7 @@ static const char *const fractions[] = {
 };
 
 /* The limits to memory in MB; the first one that is set counts. */
-enum { LEAST_MEGABYTES = 32 };
+enum { MIN_MEGABYTES = 32 };
 static const char *const memory[] = {"STARPU_LIMIT_CPU_NUMA_0_MEM", "STARPU_LIMIT_CPU_NUMA_MEM",
 				     "STARPU_LIMIT_CPU_MEM"};
 
@@ -111,12 +111,12 @@ static int refuse(const char *name, const struct smalti_error *cause, struct sma
 	return smalti_fail(error, SMALTI_EINVAL, "the environment's %s: %s", name, cause->message);
 }
 
-static int check_range(const char *name, int64_t least, int64_t most, struct smalti_error *error)
+static int check_range(const char *name, int64_t min, int64_t max, struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
 	const char *text = getenv(name);
 	int64_t value;
-	if (!text || smalti_parse_int64(text, least, most, &value, &cause) == 0)
+	if (!text || smalti_parse_int64(text, min, max, &value, &cause) == 0)
 		return 0;
 	return refuse(name, &cause, error);
 }
@@ -144,8 +144,7 @@ static int check_device_memory(struct smalti_error *error)
 {
 	for (int driver = 0; driver < SMALTI_DEVICE_DRIVERS; driver++)
 		for (int i = 0; i < DEVICE_LIMITS; i++)
-			if (check_range(device_limit(driver, i).text, SMALTI_LEAST_DEVICE, INT_MAX, error) <
-			    0)
+			if (check_range(device_limit(driver, i).text, SMALTI_MIN_DEVICE, INT_MAX, error) < 0)
 				return -1;
 	return 0;
 }
@@ -177,7 +176,7 @@ static int check_numbers(struct smalti_error *error)
 			return refuse(name, &cause, error);
 	}
 	for (size_t i = 0; i < COUNT_OF(memory); i++)
-		if (check_range(memory[i], LEAST_MEGABYTES, INT_MAX, error) < 0)
+		if (check_range(memory[i], MIN_MEGABYTES, INT_MAX, error) < 0)
 			return -1;
 	return check_device_memory(error);
 }
@@ -187,7 +186,7 @@ static int check_processors(const struct smalti_machine_cpus *cpus, struct smalt
 {
 	const struct {
 		const char *name;
-		int least, most;
+		int min, max;
 	} ranges[] = {
 	    {"STARPU_NTHREADS_PER_CORE", 1, cpus->threads / cpus->cores},
 	    {"STARPU_MAIN_THREAD_CPUID", 0, cpus->threads - 1},
@@ -197,7 +196,7 @@ static int check_processors(const struct smalti_machine_cpus *cpus, struct smalt
 	    {"STARPU_DISABLE_KERNELS", 0, 0},
 	};
 	for (size_t i = 0; i < COUNT_OF(ranges); i++)
-		if (check_range(ranges[i].name, ranges[i].least, ranges[i].most, error) < 0)
+		if (check_range(ranges[i].name, ranges[i].min, ranges[i].max, error) < 0)
 			return -1;
 	return 0;
 }

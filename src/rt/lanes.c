@@ -63,8 +63,8 @@ static int choose(const double end[SMALTI_DEVICE_LANES], double ready)
 {
 	int best = 0;
 	for (int lane = 1; lane < SMALTI_DEVICE_LANES; lane++) {
-		const double begin = fmax(end[lane], ready), least = fmax(end[best], ready);
-		if (begin < least || (begin <= least && end[lane] > end[best]))
+		const double begin = fmax(end[lane], ready), min = fmax(end[best], ready);
+		if (begin < min || (begin <= min && end[lane] > end[best]))
 			best = lane;
 	}
 	return best;

@@ -7,7 +7,7 @@ libcore_la_SOURCES += \
 	src/rt/environment.c src/rt/environment.h \
 	src/rt/grid.c src/rt/grid.h \
 	src/rt/lost.c src/rt/lost.h \
-	src/rt/moves.c src/rt/moves.h \
+	src/rt/task_transfers.c src/rt/task_transfers.h \
 	src/rt/perf_directory.c src/rt/perf_directory.h \
 	src/rt/place_facts.c src/rt/place_facts.h \
 	src/rt/places.c src/rt/places.h \
@@ -17,7 +17,7 @@ libcore_la_SOURCES += \
 	src/rt/rank_facts.c src/rt/rank_facts.h \
 	src/rt/ranks.h \
 	src/rt/rates.c src/rt/rates.h \
-	src/rt/refused.c src/rt/refused.h \
+	src/rt/placeholder.c src/rt/placeholder.h \
 	src/rt/reproducible.c src/rt/reproducible.h \
 	src/rt/task_group.c src/rt/task_group.h \
 	src/rt/session.c src/rt/session.h \

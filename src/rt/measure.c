@@ -11,8 +11,8 @@ enum {
 	PIECES = 32, /* of a worker's share, each timed: shorter than a time slice of a busy machine */
 	PASSES = 2,
 	MEGABYTE = 1 << 20,
-	LEAST_BYTES = 32 * MEGABYTE,
-	MOST_BYTES = 128 * MEGABYTE, /* new memory takes time to get; this bounds the time on large caches */
+	MIN_BYTES = 32 * MEGABYTE,
+	MAX_BYTES = 128 * MEGABYTE, /* new memory takes time to get; this bounds the time on large caches */
 	STEP = 6 * SMALTI_MEASURE_STEP, /* floats of a piece: copy halves it, triad divides it by three */
 	FMA_ROUNDS = 1 << 16,           /* a fraction of a millisecond */
 };
@@ -125,14 +125,14 @@ static int measure(unsigned *ids, int workers, int64_t bytes, struct smalti_topo
 /* Returns twice the largest caches together, so that they do not serve it, as far as time allows. */
 static int64_t bytes_to_touch(const struct smalti_topology *topology)
 {
-	int64_t bytes = LEAST_BYTES;
+	int64_t bytes = MIN_BYTES;
 	for (int64_t i = 0; i < topology->cache_count; i++) {
 		const struct smalti_topology_cache *cache = &topology->caches[i];
-		if (cache->bytes >= MOST_BYTES || cache->count >= MOST_BYTES)
-			return MOST_BYTES;
+		if (cache->bytes >= MAX_BYTES || cache->count >= MAX_BYTES)
+			return MAX_BYTES;
 		bytes = smalti_max(bytes, 2 * cache->bytes * cache->count);
 	}
-	return smalti_min(bytes, MOST_BYTES);
+	return smalti_min(bytes, MAX_BYTES);
 }
 
 int smalti_topology_rates(struct smalti_topology *topology, struct smalti_error *error)

@@ -7,7 +7,7 @@
 #include <time.h>
 
 enum {
-	MOST_PATH = 160, /* StarPU cuts paths at 255 characters, with its own names */
+	MAX_PATH = 160,  /* StarPU cuts paths at 255 characters, with its own names */
 	ROOM = 32 << 10, /* bytes that StarPU may write */
 	YOUNG = 2,       /* seconds in which another process may still write a file */
 	PATIENCE = 50,   /* looks at such a file */
@@ -19,7 +19,7 @@ static const char bus[] = "bus", codelets[] = "codelets";
 
 static bool make_directories(const char *path)
 {
-	char part[MOST_PATH + 16];
+	char part[MAX_PATH + 16];
 	snprintf(part, sizeof(part), "%s/", path);
 	for (char *end = strchr(part + 1, '/'); end; end = strchr(end + 1, '/')) {
 		*end = '\0';
@@ -35,7 +35,7 @@ static bool make_directories(const char *path)
 static bool takes_a_file(const char *directory)
 {
 	static const char zeros[ROOM], end[] = ".part";
-	char probe[MOST_PATH + 64];
+	char probe[MAX_PATH + 64];
 	snprintf(probe, sizeof(probe), "%s/.smalti.XXXXXX%s", directory, end);
 	const int file = mkostemps(probe, (int)strlen(end), O_CLOEXEC);
 	if (file < 0)
@@ -136,7 +136,7 @@ static bool clean_codelets(const char *path)
 	bool clean = true;
 	SCOPED(closedir) DIR *directory = opendir(path);
 	for (const struct dirent *entry; directory && (entry = readdir(directory));) {
-		char below[MOST_PATH + 300];
+		char below[MAX_PATH + 300];
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
@@ -149,8 +149,8 @@ static bool clean_codelets(const char *path)
 static bool prepare(const char *path)
 {
 	static const char *const parts[] = {bus, codelets};
-	char below[MOST_PATH + 16];
-	if (strlen(path) > MOST_PATH)
+	char below[MAX_PATH + 16];
+	if (strlen(path) > MAX_PATH)
 		return false;
 	for (int i = 0; i < 2; i++) {
 		snprintf(below, sizeof(below), "%s/%s", path, parts[i]);
@@ -236,7 +236,7 @@ int smalti_perf_directory_open(struct smalti_perf_directory *directory,
 
 bool smalti_perf_directory_writable(const struct smalti_perf_directory *directory)
 {
-	char below[MOST_PATH + 16];
+	char below[MAX_PATH + 16];
 	snprintf(below, sizeof(below), "%s/%s", directory->path, codelets);
 	return make_directories(below) && takes_a_file(below);
 }

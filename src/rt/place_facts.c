@@ -105,7 +105,7 @@ int smalti_place_facts_of(const struct smalti_session *session, struct smalti_pl
 	SCOPED(free) double *rates = smalti_calloc(session->workers, sizeof(*rates), error);
 	if (!rates || smalti_place_facts_new(facts, smalti_session_place_count(session), error) < 0)
 		return -1;
-	if (session->plain)
+	if (session->sequential)
 		facts->place[0].rate = 1;
 	else if (find_rates(session, rates, &facts->measured, error) < 0) {
 		smalti_place_facts_free(facts);

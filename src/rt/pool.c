@@ -137,12 +137,12 @@ static void *map(int64_t bytes, int64_t spare)
 /* Adds a chunk: under a limit (ulimit -v) at most a quarter of what is left, unless the block needs more. */
 static struct chunk *add_chunk(struct smalti_pool *pool, int64_t bytes)
 {
-	const int64_t least = smalti_round_up(bytes + HEAD, HUGE_PAGE);
+	const int64_t min = smalti_round_up(bytes + HEAD, HUGE_PAGE);
 	int64_t size = CHUNK;
 	struct chunk *chunk = NULL;
-	while (size > least && !(chunk = map(size, 3 * size + HEADROOM)))
+	while (size > min && !(chunk = map(size, 3 * size + HEADROOM)))
 		size /= 2;
-	if (!chunk && !(chunk = map(size = least, HEADROOM)))
+	if (!chunk && !(chunk = map(size = min, HEADROOM)))
 		return NULL;
 	char *memory = (char *)chunk;
 	*chunk =
@@ -233,7 +233,7 @@ int64_t smalti_pool_block_bytes(int64_t bytes)
 	return smalti_round_up(bytes + HEAD, ALIGNMENT) + ALIGNMENT;
 }
 
-void *smalti_pool_take(struct smalti_pool *pool, int64_t bytes)
+void *smalti_pool_acquire(struct smalti_pool *pool, int64_t bytes)
 {
 	if (bytes > INT64_MAX - 8LL * CHUNK)
 		return NULL;
@@ -245,7 +245,7 @@ void *smalti_pool_take(struct smalti_pool *pool, int64_t bytes)
 	block->state = TAKEN;
 	state->used += block->bytes;
 	state->peak = smalti_max(state->peak, state->used + state->kept);
-	state->most_used = smalti_max(state->most_used, state->used);
+	state->max_used = smalti_max(state->max_used, state->used);
 	return (char *)block + HEAD;
 }
 
@@ -260,7 +260,7 @@ static void join(struct block *first, struct block *second)
 		first->chunk->last = first;
 }
 
-void smalti_pool_give(struct smalti_pool *pool, void *memory)
+void smalti_pool_release(struct smalti_pool *pool, void *memory)
 {
 	struct block *block = (struct block *)(void *)((char *)memory - HEAD);
 	HOLD_MUTEX(&pool->mutex);

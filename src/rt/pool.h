@@ -28,14 +28,14 @@ void smalti_pool_pin(struct smalti_pool *pool);
 void smalti_pool_free(struct smalti_pool *pool);
 
 /* Returns memory aligned to 64, contents undefined; NULL when the system has no more. */
-void *smalti_pool_take(struct smalti_pool *pool, int64_t bytes);
-void smalti_pool_give(struct smalti_pool *pool, void *memory);
+void *smalti_pool_acquire(struct smalti_pool *pool, int64_t bytes);
+void smalti_pool_release(struct smalti_pool *pool, void *memory);
 /* Returns the most that `bytes` take of it. */
 int64_t smalti_pool_block_bytes(int64_t bytes);
 
 struct smalti_pool_state {
 	int64_t used, kept; /* resident bytes of taken blocks, and of free ones */
 	int64_t peak;       /* largest sum of both since the pool was made */
-	int64_t most_used;  /* largest `used` since then */
+	int64_t max_used;   /* largest `used` since then */
 };
 void smalti_pool_state(struct smalti_pool *pool, struct smalti_pool_state *state);

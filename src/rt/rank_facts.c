@@ -30,28 +30,28 @@ static int look_at_own(const struct smalti_session *session, struct rank_fact *o
 static int gather_lists(const struct rank_fact *ranks, int count, const struct smalti_task_list *own,
 			struct smalti_task_list *lists, struct smalti_error *error)
 {
-	int64_t most = 1;
+	int64_t max = 1;
 	for (int i = 0; i < count; i++)
-		most = smalti_max(most, ranks[i].times);
-	SCOPED(free) struct smalti_task_time *padded = smalti_calloc(most, sizeof(*padded), error);
-	struct smalti_task_time *all = smalti_calloc(count * most, sizeof(*all), error);
+		max = smalti_max(max, ranks[i].times);
+	SCOPED(free) struct smalti_task_time *padded = smalti_calloc(max, sizeof(*padded), error);
+	struct smalti_task_time *all = smalti_calloc(count * max, sizeof(*all), error);
 	if (smalti_ranks_agree(padded && all ? 0 : -1, NULL, error) < 0 || !padded || !all) {
 		free(all);
 		return -1;
 	}
 	if (own->count)
 		memcpy(padded, own->time, (size_t)own->count * sizeof(*padded));
-	smalti_ranks_gather(padded, most * (int64_t)sizeof(*padded), all);
+	smalti_ranks_gather(padded, max * (int64_t)sizeof(*padded), all);
 	for (int i = 0; i < count; i++)
-		lists[i] = (struct smalti_task_list){ranks[i].times, all + i * most};
+		lists[i] = (struct smalti_task_list){ranks[i].times, all + i * max};
 	return 0;
 }
 
 static int find_rates(const struct rank_fact *ranks, const struct smalti_task_list *own,
 		      struct smalti_place_facts *facts, struct smalti_error *error)
 {
-	struct smalti_task_list lists[SMALTI_MOST_RANKS] = {{0, NULL}};
-	double rates[SMALTI_MOST_RANKS] = {0}, on_paper[SMALTI_MOST_RANKS];
+	struct smalti_task_list lists[SMALTI_MAX_RANKS] = {{0, NULL}};
+	double rates[SMALTI_MAX_RANKS] = {0}, on_paper[SMALTI_MAX_RANKS];
 	if (gather_lists(ranks, facts->count, own, lists, error) < 0)
 		return -1;
 	for (int i = 0; i < facts->count; i++)
@@ -68,7 +68,7 @@ static int gather(const struct smalti_session *session, struct smalti_place_fact
 		  struct smalti_error *error)
 {
 	struct smalti_task_list list = {0, NULL};
-	struct rank_fact own, ranks[SMALTI_MOST_RANKS];
+	struct rank_fact own, ranks[SMALTI_MAX_RANKS];
 	int status = smalti_place_facts_new(facts, smalti_ranks_count(), error);
 	if (status == 0)
 		status = look_at_own(session, &own, &list, error);

@@ -12,7 +12,7 @@
 struct smalti_link_fact;
 struct smalti_tile;
 
-enum { SMALTI_MOST_RANKS = 64 }; /* a tile has a bit for each */
+enum { SMALTI_MAX_RANKS = 64 }; /* a tile has a bit for each */
 
 /* Starts MPI if mpirun or its like has started this process; for programs. From then on sessions are shared
  * by all ranks. `give_up` is called where this rank cannot go on and others would wait for it for ever; it
@@ -43,11 +43,11 @@ struct smalti_ranks_vote {
 /* Returns -1, with the failure of the first rank that has one, unless all ranks have status 0 and equal
  * digests. error: NULL is allowed after an earlier failure. */
 int smalti_ranks_agree(int status, struct smalti_ranks_vote *vote, struct smalti_error *error);
-int64_t smalti_ranks_least(int64_t value);
+int64_t smalti_ranks_min(int64_t value);
 /* Send a message from rank 0 to all others, which free() it and call `idle` while they wait. NULL with an
  * error. */
-void smalti_ranks_tell(const void *message, int64_t bytes);
-void *smalti_ranks_hear(int64_t *bytes, void (*idle)(void *user), void *user, struct smalti_error *error);
+void smalti_ranks_broadcast(const void *message, int64_t bytes);
+void *smalti_ranks_receive(int64_t *bytes, void (*idle)(void *user), void *user, struct smalti_error *error);
 /* Gathers `bytes` of each rank on all ranks, in the ranks' order. */
 void smalti_ranks_gather(const void *own, int64_t bytes, void *all);
 /* @} */
@@ -58,7 +58,7 @@ struct smalti_ranks_outcomes;
 struct smalti_ranks_outcomes *smalti_ranks_expect(int64_t job);
 /* Tells whether the job has ended on all ranks: `error` is then the first failure, and *outcomes is freed.
  * NULL: yes. */
-bool smalti_ranks_heard(struct smalti_ranks_outcomes **outcomes, struct smalti_error *error);
+bool smalti_ranks_outcomes_received(struct smalti_ranks_outcomes **outcomes, struct smalti_error *error);
 /* Reports to rank 0, from another. */
 void smalti_ranks_report(int64_t job, const struct smalti_error *outcome);
 

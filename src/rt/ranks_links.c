@@ -53,10 +53,10 @@ static double one_way(void *memory, size_t bytes, int partner)
 
 static struct smalti_link_fact measure(void *memory, int partner)
 {
-	static const double least = 1e-9;
+	static const double min = 1e-9;
 	const double latency = one_way(memory, SMALL, partner);
 	const double seconds = one_way(memory, LARGE, partner);
-	return (struct smalti_link_fact){LARGE / fmax(seconds - latency, least), latency};
+	return (struct smalti_link_fact){LARGE / fmax(seconds - latency, min), latency};
 }
 
 /* Copies the lower rank's measurement to the other direction. */
@@ -70,7 +70,7 @@ static void mirror(struct smalti_link_fact *links, int count)
 int smalti_ranks_links(struct smalti_link_fact *links, struct smalti_error *error)
 {
 	const int count = smalti_ranks_count(), own = smalti_ranks_own();
-	struct smalti_link_fact row[SMALTI_MOST_RANKS] = {{0, 0}};
+	struct smalti_link_fact row[SMALTI_MAX_RANKS] = {{0, 0}};
 	SCOPED(free) void *memory = smalti_calloc(LARGE, 1, error);
 	if (smalti_ranks_agree(memory ? 0 : -1, NULL, error) < 0)
 		return -1;

@@ -14,9 +14,9 @@ static struct {
 	MPI_Comm talk, data; /* of the inserting threads; of StarPU-MPI */
 	bool open;           /* StarPU-MPI runs */
 	void (*give_up)(const struct smalti_error *cause);
-	double speed[SMALTI_MOST_RANKS];
-	int64_t moves;       /* equal on all ranks: the tags */
-	int64_t told, heard; /* jobs that fail: told to each rank, heard from all */
+	double speed[SMALTI_MAX_RANKS];
+	int64_t moves;          /* equal on all ranks: the tags */
+	int64_t sent, received; /* jobs that fail: sent to each rank, received from all */
 } ranks = {.count = 1, .beside = 1};
 
 enum { PAUSE = 200000, BYTES_AT_ONCE = 1 << 30 }; /* nanoseconds */
@@ -56,9 +56,9 @@ int smalti_ranks_start(void (*give_up)(const struct smalti_error *cause), struct
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks.count);
 	MPI_Comm_rank(MPI_COMM_WORLD, &ranks.own);
 	ranks.beside = count_beside();
-	if (ranks.count > SMALTI_MOST_RANKS)
+	if (ranks.count > SMALTI_MAX_RANKS)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED, "MPI: expected %d processes at most, found %d",
-				   SMALTI_MOST_RANKS, ranks.count);
+				   SMALTI_MAX_RANKS, ranks.count);
 	return 0;
 }
 
@@ -141,17 +141,17 @@ static void broadcast(void *bytes, int64_t count, int from, void (*idle)(void *u
 }
 
 /* Sets each value to the least of all ranks. */
-static void find_least(int64_t *values, int count, void (*idle)(void *user), void *user)
+static void find_min(int64_t *values, int count, void (*idle)(void *user), void *user)
 {
 	MPI_Request request;
 	MPI_Iallreduce(MPI_IN_PLACE, values, count, MPI_INT64_T, MPI_MIN, ranks.talk, &request);
 	await(&request, idle, user);
 }
 
-int64_t smalti_ranks_least(int64_t value)
+int64_t smalti_ranks_min(int64_t value)
 {
 	if (ranks.count > 1)
-		find_least(&value, 1, NULL, NULL);
+		find_min(&value, 1, NULL, NULL);
 	return value;
 }
 
@@ -161,27 +161,27 @@ int smalti_ranks_agree(int status, struct smalti_ranks_vote *vote, struct smalti
 		return status;
 	struct smalti_error first = SMALTI_NO_ERROR;
 	const int64_t digest = vote ? (int64_t)vote->digest : 0;
-	int64_t least[] = {status ? ranks.own : ranks.count, digest, ~digest, vote && vote->any ? -1 : 0};
-	find_least(least, (int)COUNT_OF(least), vote ? vote->idle : NULL, vote ? vote->user : NULL);
+	int64_t min[] = {status ? ranks.own : ranks.count, digest, ~digest, vote && vote->any ? -1 : 0};
+	find_min(min, (int)COUNT_OF(min), vote ? vote->idle : NULL, vote ? vote->user : NULL);
 	if (vote)
-		vote->any = least[3] < 0;
-	if (least[0] == ranks.count && least[1] != ~least[2])
+		vote->any = min[3] < 0;
+	if (min[0] == ranks.count && min[1] != ~min[2])
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "the ranks do not do the same: start one build with the same options, "
 				   "model and environment on all of them");
-	if (least[0] == ranks.count)
+	if (min[0] == ranks.count)
 		return 0;
-	if (least[0] == ranks.own && error)
+	if (min[0] == ranks.own && error)
 		first = *error;
-	if (least[0] == ranks.own && ranks.own > 0)
+	if (min[0] == ranks.own && ranks.own > 0)
 		sign(&first);
-	broadcast(&first, sizeof(first), (int)least[0], NULL, NULL);
+	broadcast(&first, sizeof(first), (int)min[0], NULL, NULL);
 	if (error)
 		*error = first;
 	return -1;
 }
 
-void smalti_ranks_tell(const void *message, int64_t bytes)
+void smalti_ranks_broadcast(const void *message, int64_t bytes)
 {
 	if (ranks.count == 1)
 		return;
@@ -189,7 +189,7 @@ void smalti_ranks_tell(const void *message, int64_t bytes)
 	broadcast((void *)(uintptr_t)message, bytes, 0, NULL, NULL);
 }
 
-void *smalti_ranks_hear(int64_t *bytes, void (*idle)(void *user), void *user, struct smalti_error *error)
+void *smalti_ranks_receive(int64_t *bytes, void (*idle)(void *user), void *user, struct smalti_error *error)
 {
 	broadcast(bytes, sizeof(*bytes), 0, idle, user);
 	void *message = smalti_calloc(*bytes, 1, error);
@@ -208,8 +208,8 @@ void smalti_ranks_gather(const void *own, int64_t bytes, void *all)
 /* Outcomes of jobs */
 
 struct smalti_ranks_outcomes {
-	MPI_Request request[SMALTI_MOST_RANKS]; /* of each rank but 0 */
-	struct smalti_error error[SMALTI_MOST_RANKS];
+	MPI_Request request[SMALTI_MAX_RANKS]; /* of each rank but 0 */
+	struct smalti_error error[SMALTI_MAX_RANKS];
 };
 
 /* The tags of messages: MPI has tags to 32767 at least, and few jobs are active. */
@@ -233,7 +233,7 @@ struct smalti_ranks_outcomes *smalti_ranks_expect(int64_t job)
 	return outcomes;
 }
 
-bool smalti_ranks_heard(struct smalti_ranks_outcomes **outcomes, struct smalti_error *error)
+bool smalti_ranks_outcomes_received(struct smalti_ranks_outcomes **outcomes, struct smalti_error *error)
 {
 	int all = 1;
 	if (!*outcomes)
@@ -265,7 +265,7 @@ void smalti_ranks_warn(int64_t job)
 	for (int rank = 0; rank < ranks.count; rank++)
 		if (rank != ranks.own)
 			send(&job, sizeof(job), rank, TAG_WARNING);
-	ranks.told++;
+	ranks.sent++;
 }
 
 int64_t smalti_ranks_warned(void)
@@ -277,21 +277,21 @@ int64_t smalti_ranks_warned(void)
 	if (!any)
 		return -1;
 	MPI_Recv(&job, sizeof(job), MPI_BYTE, MPI_ANY_SOURCE, TAG_WARNING, ranks.talk, MPI_STATUS_IGNORE);
-	ranks.heard++;
+	ranks.received++;
 	return job;
 }
 
 void smalti_ranks_settle(void)
 {
-	int64_t told = ranks.told;
+	int64_t sent = ranks.sent;
 	MPI_Request request;
 	if (ranks.count == 1)
 		return;
-	MPI_Iallreduce(MPI_IN_PLACE, &told, 1, MPI_INT64_T, MPI_SUM, ranks.talk, &request);
+	MPI_Iallreduce(MPI_IN_PLACE, &sent, 1, MPI_INT64_T, MPI_SUM, ranks.talk, &request);
 	await(&request, NULL, NULL);
-	while (ranks.heard < told - ranks.told)
+	while (ranks.received < sent - ranks.sent)
 		smalti_ranks_warned();
-	ranks.told = ranks.heard = 0;
+	ranks.sent = ranks.received = 0;
 }
 
 /* Tiles */
@@ -355,14 +355,14 @@ void smalti_ranks_bring(struct smalti_tile *tile, enum smalti_access access, int
 {
 	if (tile->memory || tile->formed)
 		return; /* each rank has its own */
-	if (access != SMALTI_WRITE && !smalti_bits_has(&tile->holders, rank))
+	if (access != SMALTI_WRITE && !smalti_bits_has(&tile->valid_places, rank))
 		copy_to(tile, rank, priority);
 	if (access == SMALTI_READ) {
-		smalti_bits_add(&tile->holders, rank);
+		smalti_bits_add(&tile->valid_places, rank);
 		return;
 	}
-	if (rank != ranks.own && smalti_bits_has(&tile->holders, ranks.own))
+	if (rank != ranks.own && smalti_bits_has(&tile->valid_places, ranks.own))
 		starpu_data_invalidate_submit(smalti_tile_handle(tile));
-	tile->holders = smalti_bits_one(rank);
+	tile->valid_places = smalti_bits_one(rank);
 	tile->rank = rank;
 }

@@ -44,17 +44,17 @@ int smalti_ranks_agree(int status, struct smalti_ranks_vote *vote, struct smalti
 	return status;
 }
 
-int64_t smalti_ranks_least(int64_t value)
+int64_t smalti_ranks_min(int64_t value)
 {
 	return value;
 }
 
-void smalti_ranks_tell(const void *message, int64_t bytes)
+void smalti_ranks_broadcast(const void *message, int64_t bytes)
 {
 	(void)message, (void)bytes;
 }
 
-void *smalti_ranks_hear(int64_t *bytes, void (*idle)(void *user), void *user, struct smalti_error *error)
+void *smalti_ranks_receive(int64_t *bytes, void (*idle)(void *user), void *user, struct smalti_error *error)
 {
 	(void)bytes, (void)idle, (void)user;
 	smalti_fail(error, SMALTI_EUNSUPPORTED, "there is one process, which follows nobody");
@@ -78,7 +78,7 @@ struct smalti_ranks_outcomes *smalti_ranks_expect(int64_t job)
 	return NULL;
 }
 
-bool smalti_ranks_heard(struct smalti_ranks_outcomes **outcomes, struct smalti_error *error)
+bool smalti_ranks_outcomes_received(struct smalti_ranks_outcomes **outcomes, struct smalti_error *error)
 {
 	(void)outcomes, (void)error;
 	return true;

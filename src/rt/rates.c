@@ -64,11 +64,11 @@ bool smalti_rates_complete(const double *on_paper, int count, double *rates)
 int smalti_rates_together(const struct smalti_task_list *lists, int count, struct smalti_task_list *together,
 			  struct smalti_error *error)
 {
-	const int64_t most = count > 0 ? lists[0].count : 0;
-	*together = (struct smalti_task_list){0, smalti_calloc(most + 1, sizeof(*together->time), error)};
+	const int64_t max = count > 0 ? lists[0].count : 0;
+	*together = (struct smalti_task_list){0, smalti_calloc(max + 1, sizeof(*together->time), error)};
 	if (!together->time)
 		return -1;
-	for (int64_t at = 0; at < most; at++) {
+	for (int64_t at = 0; at < max; at++) {
 		struct smalti_task_time task = lists[0].time[at];
 		double each_second = 0;
 		if (!all_have(lists, count, task.key))

@@ -12,18 +12,18 @@
 int smalti_session_processors(const struct smalti_session *session)
 {
 	const struct smalti_machine_cpus *cpus = &session->cpus;
-	return session->plain ? 1 : cpus->allowed_cores * (cpus->threads / cpus->cores);
+	return session->sequential ? 1 : cpus->allowed_cores * (cpus->threads / cpus->cores);
 }
 
 void smalti_session_sleep(const struct smalti_session *session)
 {
-	if (!session->plain)
+	if (!session->sequential)
 		starpu_pause();
 }
 
 void smalti_session_wake(const struct smalti_session *session)
 {
-	if (!session->plain)
+	if (!session->sequential)
 		starpu_resume();
 }
 
@@ -50,7 +50,7 @@ int smalti_session_place_count(const struct smalti_session *session)
 		return session->counting->places;
 	if (smalti_ranks_count() > 1)
 		return smalti_ranks_count();
-	return session->plain ? 1 : smalti_places_count(session->places);
+	return session->sequential ? 1 : smalti_places_count(session->places);
 }
 
 void smalti_session_worker_name(int worker, char name[SMALTI_WORKER_NAME])

@@ -35,7 +35,7 @@ struct smalti_session {
 	bool offloads;       /* data that does not fit under the limit goes to the scratch directory */
 	bool inserts_failed; /* failed task groups insert all their tasks, since all ranks insert the same
 				ones */
-	bool plain;          /* without StarPU: see smalti_session_open_plain() */
+	bool sequential;     /* without StarPU: see smalti_session_open_sequential() */
 	bool reproducible;   /* with devices: see rt/reproducible.h */
 	bool devices_alone;  /* see rt/devices_alone.h */
 	int64_t task_bytes;  /* limit on a task's tiles that every device allows; without devices INT64_MAX */
@@ -46,13 +46,13 @@ struct smalti_session {
 	struct smalti_trace *trace;      /* NULL: not traced */
 	struct smalti_recent *recent;    /* NULL: none are kept */
 	struct smalti_codelet *codelets; /* one per op in the order of smalti_ops[], then fused tasks' */
-	struct smalti_places *places;    /* NULL: a plain session */
+	struct smalti_places *places;    /* NULL: a sequential session */
 	struct smalti_place_facts *rank_facts; /* from rt/rank_facts.h; NULL: not gathered */
 	struct smalti_pool *pool;              /* of the tiles in main memory */
 	struct smalti_throttle throttle;
 	struct smalti_lost lost;
 	_Atomic int64_t *busy;                 /* nanoseconds of each worker in tasks */
-	struct smalti_op_counter *op_counters; /* of each worker; NULL: a plain session */
+	struct smalti_op_counter *op_counters; /* of each worker; NULL: a sequential session */
 	struct smalti_device_counts device_counts;
 	struct smalti_device **devices;    /* of each worker; NULL: a CPU's */
 	struct smalti_meters *meters;      /* of devices; NULL: there are none */
@@ -69,7 +69,7 @@ struct smalti_session {
 
 /* Opens a session without StarPU: each task runs when it is inserted, on the inserting thread. It shows the
  * cost of the runtime: graphs, kernels and order are the same, without scheduling. */
-struct smalti_session *smalti_session_open_plain(struct smalti_error *error);
+struct smalti_session *smalti_session_open_sequential(struct smalti_error *error);
 
 /* Returns -1 with SMALTI_EINVAL in a child of the process that opened the session. */
 int smalti_session_check(const struct smalti_session *session, struct smalti_error *error);
@@ -89,7 +89,7 @@ enum { SMALTI_PROGRAM_BYTES = 224 << 20 };
 #else
 enum { SMALTI_PROGRAM_BYTES = 160 << 20 };
 #endif
-int smalti_session_place_count(const struct smalti_session *session); /* 1 for a plain session */
+int smalti_session_place_count(const struct smalti_session *session); /* 1 for a sequential session */
 /* Writes StarPU's name of a worker ("CPU 0", "CUDA 0.0 (NVIDIA ...)"). */
 enum { SMALTI_WORKER_NAME = 64 };
 void smalti_session_worker_name(int worker, char name[SMALTI_WORKER_NAME]);

@@ -29,7 +29,7 @@
 
 enum {
 	MEGABYTE = 1 << 20,
-	LEAST_TILES = 32 * MEGABYTE,
+	MIN_TILES = 32 * MEGABYTE,
 	START = 64 * MEGABYTE, /* a generous estimate of what StarPU takes when it starts */
 };
 
@@ -58,14 +58,14 @@ static int check_options(const struct smalti_session_options *options, const str
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%lld CPU workers: expected 1 to %d, or 0 for one per core",
 				   (long long)options->cpus, STARPU_MAXCPUS);
-	if (options->gpu_memory_limit && options->gpu_memory_limit < (int64_t)SMALTI_LEAST_DEVICE * MEGABYTE)
+	if (options->gpu_memory_limit && options->gpu_memory_limit < (int64_t)SMALTI_MIN_DEVICE * MEGABYTE)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "GPU memory limit: expected %d MB or more, found %lld MB",
-				   SMALTI_LEAST_DEVICE, (long long)(options->gpu_memory_limit / MEGABYTE));
-	if (options->memory_limit && options->memory_limit < SMALTI_PROGRAM_BYTES + LEAST_TILES)
+				   SMALTI_MIN_DEVICE, (long long)(options->gpu_memory_limit / MEGABYTE));
+	if (options->memory_limit && options->memory_limit < SMALTI_PROGRAM_BYTES + MIN_TILES)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "memory limit: expected %d MB or more, found %lld MB",
-				   (SMALTI_PROGRAM_BYTES + LEAST_TILES) / MEGABYTE,
+				   (SMALTI_PROGRAM_BYTES + MIN_TILES) / MEGABYTE,
 				   (long long)(options->memory_limit / MEGABYTE));
 	if (smalti_isa_check(error) < 0 || smalti_environment_check(cpus, error) < 0)
 		return -1;
@@ -81,7 +81,7 @@ static int cut_no_pieces(const struct smalti_session *session, struct smalti_env
 	enum { ENOUGH = 4096 };
 	const bool little = smalti_environment_limits_devices(SMALTI_CUDA_DEVICES, ENOUGH) ||
 			    (session->device_counts.of[SMALTI_CUDA_DEVICES] > 0 &&
-			     smalti_devices_least_memory(SMALTI_CUDA_DEVICES) < (int64_t)ENOUGH * MEGABYTE);
+			     smalti_devices_min_memory(SMALTI_CUDA_DEVICES) < (int64_t)ENOUGH * MEGABYTE);
 	if (!little || getenv("STARPU_SUBALLOCATOR"))
 		return 0;
 	return smalti_environment_set(changes, "STARPU_SUBALLOCATOR", "0", error);
@@ -133,12 +133,13 @@ static int hide_opencl(const struct smalti_session_options *options, struct smal
 /* Has one measurement replace the estimate, and CPUs measured one by one if some are slowed down. */
 static int set_measuring(struct smalti_environment *changes, struct smalti_error *error)
 {
-	static const char least[] = "STARPU_CALIBRATE_MINIMUM", alike[] = "STARPU_PERF_MODEL_HOMOGENEOUS_CPU";
-	if (!getenv(least) && smalti_environment_set(changes, least, "1", error) < 0)
+	static const char min[] = "STARPU_CALIBRATE_MINIMUM",
+			  homogeneous[] = "STARPU_PERF_MODEL_HOMOGENEOUS_CPU";
+	if (!getenv(min) && smalti_environment_set(changes, min, "1", error) < 0)
 		return -1;
-	if (!smalti_slowdown_text() || getenv(alike))
+	if (!smalti_slowdown_text() || getenv(homogeneous))
 		return 0;
-	return smalti_environment_set(changes, alike, "0", error);
+	return smalti_environment_set(changes, homogeneous, "0", error);
 }
 
 /* Names the library of a shipped policy, by which StarPU finds it. */
@@ -152,7 +153,7 @@ static int name_library(const char *policy, struct smalti_environment *changes, 
 }
 
 /* Tells whether ranks may run on the same cores. Bound threads would all be on the first of them. */
-static bool crowds(const struct smalti_session *session)
+static bool oversubscribes(const struct smalti_session *session)
 {
 	return smalti_ranks_beside() * session->cpus.allowed_cores > session->cpus.cores;
 }
@@ -161,7 +162,7 @@ static int unbind(const struct smalti_session *session, struct smalti_environmen
 		  struct smalti_error *error)
 {
 	static const char variable[] = "STARPU_WORKERS_NOBIND";
-	if (!crowds(session) || getenv(variable))
+	if (!oversubscribes(session) || getenv(variable))
 		return 0;
 	return smalti_environment_set(changes, variable, "1", error);
 }
@@ -186,7 +187,7 @@ static int change_environment(struct smalti_session *session, const struct smalt
 }
 
 /* Returns the maximum number of CPU workers. */
-static int most_workers(const struct starpu_conf *conf, const struct smalti_machine_cpus *cpus)
+static int max_workers(const struct starpu_conf *conf, const struct smalti_machine_cpus *cpus)
 {
 	const char *forced = getenv("STARPU_NCPU");
 	if (!forced)
@@ -236,7 +237,7 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 		conf.reserve_ncpus = conf.ncpus < 0 ? 1 : 0; /* for the communicating thread */
 	}
 	int status = -1;
-	if (smalti_threads_try(most_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&
+	if (smalti_threads_try(max_workers(&conf, &session->cpus), bytes_to_start(session), error) == 0 &&
 	    (session->codelets = smalti_task_open(counts->sum > 0, error)))
 		status = change_environment(session, options, &changes, error);
 	smalti_lost_watch(session);
@@ -331,7 +332,7 @@ struct smalti_session *smalti_session_open_counting(int places, bool devices, st
 	return NULL;
 }
 
-/* Makes what every session has in which tasks run, with StarPU or, without options, as a plain one. */
+/* Makes what every session has in which tasks run, with StarPU or, without options, as a sequential one. */
 static struct smalti_session *new_session(const struct smalti_session_options *options,
 					  struct smalti_error *error)
 {
@@ -364,20 +365,20 @@ static int find_speeds(struct smalti_session *session, struct smalti_error *erro
 	return 0;
 }
 
-static int64_t least_task_bytes(const struct smalti_session *session)
+static int64_t min_task_bytes(const struct smalti_session *session)
 {
-	int64_t least = INT64_MAX;
+	int64_t min = INT64_MAX;
 	for (int worker = 0; worker < session->workers; worker++)
 		if (session->devices[worker]) {
 			const unsigned node = starpu_worker_get_memory_node((unsigned)worker);
-			least = smalti_min(least, smalti_device_shares(node).task);
+			min = smalti_min(min, smalti_device_shares(node).task);
 		}
-	return least;
+	return min;
 }
 
 /* Fills in what needs a running StarPU. */
-static int look_around(struct smalti_session *session, const struct smalti_session_options *options,
-		       struct smalti_error *error)
+static int inspect_starpu(struct smalti_session *session, const struct smalti_session_options *options,
+			  struct smalti_error *error)
 {
 	session->workers = (int)starpu_worker_get_count();
 	session->lowest_priority = starpu_sched_get_min_priority();
@@ -399,7 +400,7 @@ static int look_around(struct smalti_session *session, const struct smalti_sessi
 	    (options->scratch && smalti_scratch_open(session, options->scratch, error) < 0))
 		return -1;
 	smalti_devices_alone_open(session, options->policy || getenv("STARPU_SCHED"));
-	session->task_bytes = least_task_bytes(session);
+	session->task_bytes = min_task_bytes(session);
 	session->transfers = smalti_calloc(starpu_bus_get_count(), sizeof(*session->transfers), error);
 	session->meters = session->device_counts.sum ? smalti_meters_open(session, error) : NULL;
 	if (!session->transfers || (session->device_counts.sum && !session->meters))
@@ -423,7 +424,7 @@ static struct smalti_session *open_session(const struct smalti_session_options *
 	if (smalti_devices_count(wanted, &session->device_counts, error) == 0 &&
 	    (!options->trace || (session->trace = smalti_trace_new(session, options->trace, error))) &&
 	    start_starpu(session, options, error) == 0) {
-		if (look_around(session, options, error) == 0)
+		if (inspect_starpu(session, options, error) == 0)
 			return session;
 		stop_starpu(session);
 	}
@@ -438,11 +439,11 @@ static int join_ranks(struct smalti_session *session, struct smalti_error *error
 	vote.digest = 2 * vote.digest + (session->offloads ? 1 : 0);
 	if (smalti_ranks_agree(0, &vote, error) < 0)
 		return -1;
-	session->planned_workers = (int)smalti_ranks_least(session->workers);
-	session->memory = smalti_ranks_least(session->memory);
+	session->planned_workers = (int)smalti_ranks_min(session->workers);
+	session->memory = smalti_ranks_min(session->memory);
 	session->inserts_failed = smalti_ranks_count() > 1;
 	return smalti_ranks_open(smalti_places_speed(session->places, session->speeds, SMALTI_ANYWHERE),
-				 !crowds(session), error);
+				 !oversubscribes(session), error);
 }
 
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options,
@@ -463,14 +464,14 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
 	return NULL;
 }
 
-struct smalti_session *smalti_session_open_plain(struct smalti_error *error)
+struct smalti_session *smalti_session_open_sequential(struct smalti_error *error)
 {
 	if (check_alone(error) < 0 || smalti_isa_check(error) < 0)
 		return NULL;
 	struct smalti_session *session = new_session(NULL, error);
 	if (!session)
 		return NULL;
-	session->plain = true;
+	session->sequential = true;
 	is_open = true;
 	return session;
 }
@@ -486,7 +487,7 @@ int smalti_session_close(struct smalti_session *session, struct smalti_error *er
 		free_session(session);
 		return 0;
 	}
-	if (!session->plain) {
+	if (!session->sequential) {
 		starpu_task_wait_for_all();
 		status = session->trace ? smalti_trace_write(session->trace, error) : 0;
 		stop_starpu(session);

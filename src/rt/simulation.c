@@ -203,13 +203,13 @@ static void uses(void *user, const struct smalti_tile *tile, enum smalti_access 
 	if (run.use_count == SMALTI_TASK_TILES)
 		return;
 	const struct smalti_formed *formed = tile->formed;
-	run.uses[run.use_count++] =
-	    (struct smalti_crossing){.tile = tile->number,
-				     .bytes = (double)(formed ? smalti_formed_bytes(formed, SMALTI_DEVICE_GPU)
-							      : tile->rows * tile->row_bytes),
-				     .reads = access == SMALTI_READ || access == SMALTI_UPDATE,
-				     .writes = access == SMALTI_WRITE || access == SMALTI_UPDATE,
-				     .at_home = formed || tile->memory || smalti_bits_has(&tile->holders, 0)};
+	run.uses[run.use_count++] = (struct smalti_crossing){
+	    .tile = tile->number,
+	    .bytes = (double)(formed ? smalti_formed_bytes(formed, SMALTI_DEVICE_GPU)
+				     : tile->rows * tile->row_bytes),
+	    .reads = access == SMALTI_READ || access == SMALTI_UPDATE,
+	    .writes = access == SMALTI_WRITE || access == SMALTI_UPDATE,
+	    .at_home = formed || tile->memory || smalti_bits_has(&tile->valid_places, 0)};
 }
 
 static void receives(void *user, const struct smalti_tile *tile)
@@ -291,13 +291,13 @@ static double cost_at(const struct starpu_task *task, const struct smalti_messag
 
 static double fill_costs(const struct starpu_task *task, const struct smalti_message *message, double *costs)
 {
-	double least = (double)INFINITY;
+	double min = (double)INFINITY;
 	for (int kind = 0; kind < run.kinds; kind++) {
 		const bool can = kind == 0 || task->where != STARPU_CPU;
 		costs[kind] = can ? cost_at(task, message, kind) : (double)INFINITY;
-		least = fmin(least, costs[kind]);
+		min = fmin(min, costs[kind]);
 	}
-	return least;
+	return min;
 }
 
 static void inserts(void *user, struct starpu_task *task)
@@ -316,10 +316,10 @@ static void inserts(void *user, struct starpu_task *task)
 	const int memory = memory_of(task);
 	double *costs = run.costs + result->tasks * run.kinds;
 	const double received = smalti_machine_wait(&run.machine, run.received);
-	const double least = fill_costs(task, message, costs), wait = memory > 0 ? received : 0;
+	const double min = fill_costs(task, message, costs), wait = memory > 0 ? received : 0;
 	run.waits[result->tasks] = received;
 	run.received = 0;
-	extend_path(memory < 0 ? least : costs[memory ? kind_of_gpu(memory - 1) : 0] + wait, memory);
+	extend_path(memory < 0 ? min : costs[memory ? kind_of_gpu(memory - 1) : 0] + wait, memory);
 	if (smalti_crossings_add(run.crossings, run.uses, run.use_count, memory, costs[0], wait) < 0)
 		run.failed = true;
 	run.use_count = 0;

@@ -259,7 +259,7 @@ static bool is_ours(struct smalti_task_group *task_group, const struct smalti_re
 	    smalti_session_priority(task_group->session, smalti_task_group_priority(task_group));
 	for (int i = 0; i < r->tiles; i++)
 		if (!smalti_tile_is_local(r->use[i].tile)) {
-			smalti_moves_count(task_group, r->use[i].tile, r->use[i].access, rank);
+			smalti_task_transfers_count(task_group, r->use[i].tile, r->use[i].access, rank);
 			smalti_ranks_bring(r->use[i].tile, r->use[i].access, rank, priority);
 		}
 	return rank == smalti_ranks_own();
@@ -279,7 +279,8 @@ static void bring(struct smalti_task_group *task_group, const struct smalti_reco
 		return;
 	for (int i = 0; i < r->tiles; i++) {
 		struct smalti_tile *tile = r->use[i].tile;
-		if (smalti_tile_is_local(tile) || !smalti_moves_count(task_group, tile, r->use[i].access, at))
+		if (smalti_tile_is_local(tile) ||
+		    !smalti_task_transfers_count(task_group, tile, r->use[i].access, at))
 			continue;
 		smalti_observe(session, receives, tile);
 		smalti_tile_prefetch(tile, smalti_places_node(session->places, at), task->priority);
@@ -440,7 +441,7 @@ static bool is_wanted(const struct smalti_task_group *task_group, const struct s
 void smalti_fuse_begin(struct smalti_task_group *task_group, const struct smalti_fusion *fusion)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (task_group->session->plain || task_group->session->counting)
+	if (task_group->session->sequential || task_group->session->counting)
 		return;
 	if (task_group->recording) {
 		task_group->recording->depth++;
@@ -471,7 +472,7 @@ void smalti_fuse_end(struct smalti_task_group *task_group)
 static int insert(struct smalti_task_group *task_group, const struct smalti_op *op,
 		  struct smalti_tile *const *tiles, const void *arguments, struct smalti_error *error)
 {
-	if (task_group->session->plain)
+	if (task_group->session->sequential)
 		return run_now(task_group, op, tiles, arguments, error);
 	if (task_group->recording)
 		return record_one(task_group, op, tiles, arguments, error);

@@ -58,7 +58,7 @@ bool smalti_task_fits(const struct starpu_task *task, unsigned memory_node)
 	return bytes_of(task) <= smalti_device_shares(memory_node).task;
 }
 
-static int refuse(const struct starpu_task *task, int worker, int64_t bytes, int64_t most,
+static int refuse(const struct starpu_task *task, int worker, int64_t bytes, int64_t max,
 		  struct smalti_error *error)
 {
 	const struct smalti_message *message = task->cl_arg;
@@ -68,7 +68,7 @@ static int refuse(const struct starpu_task *task, int worker, int64_t bytes, int
 			   "%s: '%s' of %s needs %" PRId64 " bytes in one task, but %" PRId64
 			   " of its memory are for one: raise --gpu-memory-limit, make what is computed "
 			   "smaller, or leave the device out",
-			   device, task->name, message->task_group->name, bytes, most);
+			   device, task->name, message->task_group->name, bytes, max);
 }
 
 int smalti_task_check_size(const struct starpu_task *task, struct smalti_error *error)
@@ -76,23 +76,23 @@ int smalti_task_check_size(const struct starpu_task *task, struct smalti_error *
 	const struct smalti_message *message = task->cl_arg;
 	const struct smalti_session *session = message->task_group->session;
 	const int64_t bytes = bytes_of(task);
-	int64_t most = -1;
+	int64_t max = -1;
 	int roomiest = 0;
 	if (task->where == STARPU_CPU || bytes <= session->task_bytes)
 		return 0;
 	for (int worker = 0; worker < session->workers; worker++) {
 		const unsigned node = starpu_worker_get_memory_node((unsigned)worker);
 		const int64_t room = session->devices[worker] ? smalti_device_shares(node).task : -1;
-		if (room <= most)
+		if (room <= max)
 			continue;
-		most = room;
+		max = room;
 		roomiest = worker;
 	}
-	if (bytes <= most)
+	if (bytes <= max)
 		return 0;
 	smalti_meters_too_large(session->meters, task->name, bytes);
 	return message->task_group->keeps_to_devices && smalti_devices_alone(session)
-		   ? refuse(task, roomiest, bytes, most, error)
+		   ? refuse(task, roomiest, bytes, max, error)
 		   : 0;
 }
 

@@ -29,15 +29,15 @@ struct smalti_task_group *smalti_task_group_new(struct smalti_session *session, 
 	return task_group;
 }
 
-void smalti_task_group_needs(struct smalti_task_group *task_group, struct smalti_task_group *needed)
+void smalti_task_group_depends_on(struct smalti_task_group *task_group, struct smalti_task_group *dependency)
 {
-	if (task_group->needs_count < SMALTI_MAX_NEEDS) {
-		task_group->needs[task_group->needs_count++] = needed;
+	if (task_group->dependency_count < SMALTI_MAX_DEPENDENCIES) {
+		task_group->dependencies[task_group->dependency_count++] = dependency;
 		return;
 	}
 	struct smalti_error error;
 	smalti_fail(&error, SMALTI_EINVAL, "'%s' needs more than %d others", task_group->name,
-		    SMALTI_MAX_NEEDS);
+		    SMALTI_MAX_DEPENDENCIES);
 	smalti_task_group_fail(task_group, &error);
 }
 
@@ -83,7 +83,7 @@ static void one_less(struct smalti_task_group *task_group)
 	void (*done)(void *user) = last ? task_group->done : NULL;
 	void *user = task_group->done_user;
 	if (task_group->running <= 1)
-		smalti_condition_tell(&task_group->idle);
+		smalti_condition_broadcast(&task_group->idle);
 	smalti_mutex_unlock(&task_group->mutex);
 	if (done)
 		done(user); /* may free the task group */
@@ -161,10 +161,10 @@ void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, i
 		task_group->session->counting->layer++;
 }
 
-void smalti_task_group_seal(struct smalti_task_group *task_group, void (*done)(void *user), void *user)
+void smalti_task_group_close(struct smalti_task_group *task_group, void (*done)(void *user), void *user)
 {
 	smalti_mutex_lock(&task_group->mutex);
-	task_group->sealed = true;
+	task_group->closed = true;
 	task_group->done = done;
 	task_group->done_user = user;
 	one_less(task_group);
@@ -173,7 +173,7 @@ void smalti_task_group_seal(struct smalti_task_group *task_group, void (*done)(v
 /* Tells whether no task is left, under the mutex. */
 static bool is_idle(const struct smalti_task_group *task_group)
 {
-	return task_group->running <= (task_group->sealed ? 0 : 1);
+	return task_group->running <= (task_group->closed ? 0 : 1);
 }
 
 void smalti_task_group_wait(struct smalti_task_group *task_group)
@@ -207,7 +207,7 @@ void smalti_task_group_free(struct smalti_task_group *task_group)
 	smalti_task_group_wait(task_group);
 	smalti_lost_remove(&task_group->session->lost, task_group);
 	smalti_observe(task_group->session, leaves, task_group);
-	smalti_moves_free(&task_group->moves);
+	smalti_task_transfers_free(&task_group->transfers);
 	free(task_group->left);
 	drop_cause(task_group);
 	smalti_condition_close(&task_group->idle);
@@ -223,7 +223,7 @@ void smalti_task_group_fail(struct smalti_task_group *task_group, const struct s
 	atomic_store(&task_group->failed, true);
 }
 
-void smalti_task_group_blame(struct smalti_task_group *task_group, const struct smalti_error *cause)
+void smalti_task_group_fail_because(struct smalti_task_group *task_group, const struct smalti_error *cause)
 {
 	HOLD(&task_group->mutex);
 	drop_cause(task_group);
@@ -248,8 +248,8 @@ bool smalti_task_group_failed(const struct smalti_task_group *task_group)
 {
 	if (atomic_load(&task_group->failed))
 		return true;
-	for (int i = 0; i < task_group->needs_count; i++)
-		if (smalti_task_group_failed(task_group->needs[i]))
+	for (int i = 0; i < task_group->dependency_count; i++)
+		if (smalti_task_group_failed(task_group->dependencies[i]))
 			return true;
 	return false;
 }
@@ -258,22 +258,22 @@ bool smalti_task_group_broken(const struct smalti_task_group *task_group)
 {
 	if (atomic_load(&task_group->broken))
 		return true;
-	for (int i = 0; i < task_group->needs_count; i++)
-		if (smalti_task_group_broken(task_group->needs[i]))
+	for (int i = 0; i < task_group->dependency_count; i++)
+		if (smalti_task_group_broken(task_group->dependencies[i]))
 			return true;
 	return false;
 }
 
-/* Blames a lost source for everything else that failed, here and in the groups that need it. */
+/* Blames a lost source for everything else that failed, here and in the groups that depend on it. */
 static int check_sources(struct smalti_task_group *task_group, struct smalti_error *cause)
 {
 	int status = 0;
 	for (const struct smalti_task_group_source *s = task_group->sources; s && status == 0; s = s->next)
 		status = s->check(s->of, cause);
-	for (int i = 0; i < task_group->needs_count && status == 0; i++)
-		status = check_sources(task_group->needs[i], cause);
+	for (int i = 0; i < task_group->dependency_count && status == 0; i++)
+		status = check_sources(task_group->dependencies[i], cause);
 	if (status < 0)
-		smalti_task_group_blame(task_group, cause);
+		smalti_task_group_fail_because(task_group, cause);
 	return status;
 }
 
@@ -286,14 +286,14 @@ int smalti_task_group_status(struct smalti_task_group *task_group, struct smalti
 		status = task_group->cause ? smalti_pass(error, task_group->cause)
 					   : smalti_fail(error, SMALTI_ECANCELLED, "cancelled");
 	}
-	for (int i = 0; i < task_group->needs_count && status == 0; i++)
-		status = smalti_task_group_status(task_group->needs[i], error);
+	for (int i = 0; i < task_group->dependency_count && status == 0; i++)
+		status = smalti_task_group_status(task_group->dependencies[i], error);
 	return status;
 }
 
-void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks)
+void smalti_task_group_bottom_level(struct smalti_task_group *task_group, int64_t tasks)
 {
-	task_group->path = tasks < SMALTI_LONGEST_PATH ? tasks : SMALTI_LONGEST_PATH;
+	task_group->bottom_level = tasks < SMALTI_MAX_BOTTOM_LEVEL ? tasks : SMALTI_MAX_BOTTOM_LEVEL;
 }
 
 void smalti_task_group_place(struct smalti_task_group *task_group, int place)
@@ -305,11 +305,12 @@ void smalti_task_group_behind(struct smalti_task_group *task_group, struct smalt
 {
 	task_group->behind = tile;
 	if (tile && task_group->session->counting)
-		smalti_counting_turns(task_group->session->counting, tile);
+		smalti_counting_barrier(task_group->session->counting, tile);
 }
 
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group)
 {
-	const int64_t most = INT64_MAX / (SMALTI_LONGEST_PATH + 1) - 1;
-	return smalti_min(task_group->priority, most) * (SMALTI_LONGEST_PATH + 1) + task_group->path;
+	const int64_t max = INT64_MAX / (SMALTI_MAX_BOTTOM_LEVEL + 1) - 1;
+	return smalti_min(task_group->priority, max) * (SMALTI_MAX_BOTTOM_LEVEL + 1) +
+	       task_group->bottom_level;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "rt/moves.h"
+#include "rt/task_transfers.h"
 #include "rt/wait.h"
 #include "smalti/generate.h"
 
@@ -18,7 +18,7 @@ struct smalti_task_group;
 struct smalti_recording;
 struct smalti_tile;
 
-enum { SMALTI_MAX_NEEDS = 4 };
+enum { SMALTI_MAX_DEPENDENCIES = 4 };
 enum { SMALTI_ANYWHERE = -1 }; /* no place (rt/places.h) */
 
 /* The position of a task in the work, as traces show it. */
@@ -52,10 +52,10 @@ struct smalti_task_group {
 	int64_t number; /* in its session, from 1 on; rt/lost.h finds the group by it */
 	struct smalti_task_group *next;
 	struct smalti_task_group_source *sources;
-	struct smalti_task_group *needs[SMALTI_MAX_NEEDS];
-	int needs_count;
+	struct smalti_task_group *dependencies[SMALTI_MAX_DEPENDENCIES];
+	int dependency_count;
 	int64_t priority;
-	int64_t path;               /* tasks behind those that are inserted */
+	int64_t bottom_level;       /* tasks behind those that are inserted */
 	int place;                  /* where they run */
 	struct smalti_tile *behind; /* what they wait for; NULL: nothing */
 	char name[64];
@@ -65,15 +65,15 @@ struct smalti_task_group {
 	bool keeps_to_devices;              /* a task that is too large for devices that work alone fails */
 	enum smalti_grain grain;            /* how many operations become one task, where rt/task.h fuses */
 	struct smalti_recording *recording; /* of rt/task.c; NULL: each operation is a task */
-	struct smalti_moves moves; /* of its tasks; only the inserting thread uses them until it is sealed */
+	struct smalti_task_transfers transfers; /* for the inserting thread until it is closed */
 	atomic_bool failed, broken;
 	struct smalti_mutex mutex;  /* guards what follows */
 	struct smalti_position now; /* of the tasks that are inserted */
 	int64_t *left;              /* of each stage from 1 on: tasks inserted and not ended */
 	int64_t stages;             /* length of `left` */
 	struct smalti_condition idle;
-	bool sealed;
-	int64_t running; /* tasks inserted and not ended, and one more until sealed */
+	bool closed;
+	int64_t running; /* tasks inserted and not ended, and one more until closed */
 	struct smalti_task_group_progress progress;
 	void (*done)(void *user);
 	void *done_user;
@@ -87,21 +87,22 @@ struct smalti_task_group {
 struct smalti_task_group *smalti_task_group_new(struct smalti_session *session, const char *name,
 						int64_t priority, struct smalti_error *error);
 
-/* Has `task_group` fail when `needed` does, from here on: a request cannot succeed with weights that failed.
- * With more than SMALTI_MAX_NEEDS it fails at once. `needed` must outlive the task group's tasks. */
-void smalti_task_group_needs(struct smalti_task_group *task_group, struct smalti_task_group *needed);
+/* Has `task_group` fail when `dependency` does, from here on: a request cannot succeed with weights that
+ * failed. With more than SMALTI_MAX_DEPENDENCIES it fails at once. `dependency` must outlive the task group's
+ * tasks. */
+void smalti_task_group_depends_on(struct smalti_task_group *task_group, struct smalti_task_group *dependency);
 
-/* Has the task group, and groups that need it, fail when a check of the source does, from here on until the
- * source is dropped. */
+/* Has the task group, and groups that depend on it, fail when a check of the source does, from here on until
+ * the source is dropped. */
 void smalti_task_group_reads(struct smalti_task_group *task_group, struct smalti_task_group_source *source);
 void smalti_task_group_drop_source(struct smalti_task_group *task_group,
 				   const struct smalti_task_group_source *source);
 
 /* Ends the insertion of tasks. `done` (or NULL) is called once all have ended, on a worker's thread or on
  * this one; it must not block. */
-void smalti_task_group_seal(struct smalti_task_group *task_group, void (*done)(void *user), void *user);
+void smalti_task_group_close(struct smalti_task_group *task_group, void (*done)(void *user), void *user);
 
-/* Blocks until all tasks inserted so far have ended; a sealed task group's `done` may come a moment later. */
+/* Blocks until all tasks inserted so far have ended; a closed task group's `done` may come a moment later. */
 void smalti_task_group_wait(struct smalti_task_group *task_group);
 
 /* Waits, then frees. NULL is allowed. */
@@ -110,14 +111,15 @@ void smalti_task_group_free(struct smalti_task_group *task_group);
 /* Marks the task group failed with this cause unless it is already. */
 void smalti_task_group_fail(struct smalti_task_group *task_group, const struct smalti_error *cause);
 /* Fails with this cause in place of any other: what failed here failed because of it. */
-void smalti_task_group_blame(struct smalti_task_group *task_group, const struct smalti_error *cause);
+void smalti_task_group_fail_because(struct smalti_task_group *task_group, const struct smalti_error *cause);
 /* Fails as smalti_task_group_fail() does, and inserts no more tasks. The inserting thread calls it. */
 void smalti_task_group_break(struct smalti_task_group *task_group, const struct smalti_error *cause);
 /* Marks it failed with SMALTI_ECANCELLED unless it is already. Safe in a signal handler. */
 void smalti_task_group_cancel(struct smalti_task_group *task_group);
-/* Tells whether the task group, or one that it needs, has failed. */
+/* Tells whether the task group, or one that it depends on, has failed. */
 bool smalti_task_group_failed(const struct smalti_task_group *task_group);
-/* Tells whether the task group, or one that it needs, inserts nothing more: loops over insertions may end. */
+/* Tells whether the task group, or one that it depends on, inserts nothing more: loops over insertions may
+ * end. */
 bool smalti_task_group_broken(const struct smalti_task_group *task_group);
 /* Returns 0, or -1 with the first cause. */
 int smalti_task_group_status(struct smalti_task_group *task_group, struct smalti_error *error);
@@ -133,14 +135,15 @@ void smalti_task_group_stage(struct smalti_task_group *task_group, int64_t stage
  * thread calls it. */
 void smalti_task_group_at(struct smalti_task_group *task_group, int64_t layer, int64_t band);
 
-/* The longest path that is distinguished. StarPU's priorities have 32 bits: so they distinguish 2^17
+/* The highest bottom level that is distinguished. StarPU's priorities have 32 bits: so they distinguish 2^17
  * requests. */
-enum { SMALTI_LONGEST_PATH = (1 << 14) - 1 };
+enum { SMALTI_MAX_BOTTOM_LEVEL = (1 << 14) - 1 };
 
-/* Sets about how many tasks are behind those inserted from here on, on the longest path to the end of the
- * group's work; 0 before. Under a policy with priorities, ready tasks of the group with the higher priority
- * run first, and within a group those with the longer path. The inserting thread calls it. */
-void smalti_task_group_path(struct smalti_task_group *task_group, int64_t tasks);
+/* Sets the bottom level of the tasks inserted from here on: about how many tasks are behind them, on the
+ * longest path to the end of the group's work; 0 before. Under a policy with priorities, ready tasks of the
+ * group with the higher priority run first, and within a group those with the higher bottom level. The
+ * inserting thread calls it. */
+void smalti_task_group_bottom_level(struct smalti_task_group *task_group, int64_t tasks);
 
 /* Sets the place (rt/places.h) where the tasks inserted from here on run, and which owns what they make; at
  * first, and after SMALTI_ANYWHERE, the tiles' owners decide. The inserting thread calls it. */

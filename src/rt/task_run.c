@@ -17,7 +17,7 @@ static void *memory_of(const void *interface, struct smalti_error *error)
 	if (formed)
 		return (void *)(uintptr_t)smalti_formed_memory(formed, error);
 	void *memory = (void *)STARPU_VECTOR_GET_PTR(interface);
-	if (!smalti_tile_memory_refused(memory))
+	if (!smalti_tile_memory_is_placeholder(memory))
 		return memory;
 	smalti_tile_memory_fail(
 	    (int64_t)STARPU_VECTOR_GET_NX(interface) * (int64_t)STARPU_VECTOR_GET_ELEMSIZE(interface), error);
@@ -90,13 +90,13 @@ struct cpu {
 static void *take(void *user, int64_t bytes, struct smalti_error *error)
 {
 	const struct cpu *cpu = user;
-	return smalti_tile_memory_take(cpu->pool, bytes, error);
+	return smalti_tile_memory_acquire(cpu->pool, bytes, error);
 }
 
 static void give(void *user, void *memory)
 {
 	const struct cpu *cpu = user;
-	smalti_tile_memory_give(cpu->pool, memory);
+	smalti_tile_memory_release(cpu->pool, memory);
 }
 
 static int run(void *user, const struct smalti_step *step, void *const data[], struct smalti_error *error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/throttle.h"
 
-enum { RESUME_AT = SMALTI_MOST_TASKS - SMALTI_MOST_TASKS / 4, SERVE_NANOSECONDS = 20000000 };
+enum { RESUME_AT = SMALTI_MAX_TASKS - SMALTI_MAX_TASKS / 4, SERVE_NANOSECONDS = 20000000 };
 
 void smalti_throttle_open(struct smalti_throttle *throttle)
 {
@@ -44,7 +44,7 @@ static void wait_and_serve(struct smalti_throttle *throttle)
 void smalti_throttle_enter(struct smalti_throttle *throttle)
 {
 	HOLD(&throttle->mutex);
-	if (throttle->tasks >= SMALTI_MOST_TASKS)
+	if (throttle->tasks >= SMALTI_MAX_TASKS)
 		while (throttle->tasks > RESUME_AT)
 			wait_and_serve(throttle);
 	throttle->tasks++;
@@ -60,7 +60,7 @@ void smalti_throttle_leave(struct smalti_throttle *throttle)
 {
 	HOLD(&throttle->mutex);
 	if (--throttle->tasks == RESUME_AT || throttle->waits_for_task_group)
-		smalti_condition_tell(&throttle->room);
+		smalti_condition_broadcast(&throttle->room);
 }
 
 static int64_t tasks_of(struct smalti_task_group *task_group)
@@ -71,11 +71,11 @@ static int64_t tasks_of(struct smalti_task_group *task_group)
 }
 
 void smalti_throttle_task_group(struct smalti_throttle *throttle, struct smalti_task_group *task_group,
-				int64_t most)
+				int64_t max)
 {
 	HOLD(&throttle->mutex);
 	throttle->waits_for_task_group = true;
-	while (tasks_of(task_group) > most)
+	while (tasks_of(task_group) > max)
 		wait_and_serve(throttle);
 	throttle->waits_for_task_group = false;
 }

@@ -5,7 +5,7 @@
 
 /* A task and its tiles cost about 12 kB from insertion to end, so the number of tasks in a session is
  * limited: enough for any number of workers to look ahead, few enough to be small beside the tiles. */
-enum { SMALTI_MOST_TASKS = 6000 };
+enum { SMALTI_MAX_TASKS = 6000 };
 
 /* A session's throttle: who may insert, and how many tasks there are. */
 struct smalti_throttle {
@@ -34,10 +34,10 @@ void smalti_throttle_leave(struct smalti_throttle *throttle);
 /* Returns the number of tasks inserted and not ended. Any thread. */
 int64_t smalti_throttle_tasks(struct smalti_throttle *throttle);
 
-/* Blocks until at most `most` of the task group's tasks are left. Tasks inserted in the order in which memory
+/* Blocks until at most `max` of the task group's tasks are left. Tasks inserted in the order in which memory
  * is freed then take little more memory than if they ran in that order. The inserting thread calls it. */
 void smalti_throttle_task_group(struct smalti_throttle *throttle, struct smalti_task_group *task_group,
-				int64_t most);
+				int64_t max);
 
 /* Sets what the inserting thread does regularly while it is blocked, so that completed work does not wait; it
  * must not insert. NULL: nothing. */

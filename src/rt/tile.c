@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/tile.h"
 #include "rt/counting.h"
+#include "rt/placeholder.h"
 #include "rt/ranks.h"
-#include "rt/refused.h"
 #include "rt/session.h"
 #include "rt/tile_forms.h"
 #include "rt/tile_memory.h"
@@ -13,7 +13,7 @@ static int take_memory(struct smalti_tile *tile, struct smalti_pool *pool, int64
 		       struct smalti_error *error)
 {
 	tile->pool = data ? NULL : pool;
-	tile->memory = data ? (void *)(uintptr_t)data : smalti_tile_memory_take(pool, bytes, error);
+	tile->memory = data ? (void *)(uintptr_t)data : smalti_tile_memory_acquire(pool, bytes, error);
 	return tile->memory ? 0 : -1;
 }
 
@@ -28,7 +28,7 @@ static struct smalti_tile *new_tile(struct smalti_task_group *task_group, int64_
 		return NULL;
 	}
 	struct smalti_counting *counting = task_group->session->counting;
-	if (smalti_ranks_count() > 1 && !counting && smalti_refused_prepare(bytes, error) < 0)
+	if (smalti_ranks_count() > 1 && !counting && smalti_placeholder_prepare(bytes, error) < 0)
 		return NULL;
 	struct smalti_tile *tile = smalti_calloc(1, sizeof(*tile), error);
 	if (!tile)
@@ -50,7 +50,7 @@ static struct smalti_tile *make(struct smalti_task_group *task_group, int64_t ro
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session *session = task_group->session;
 	struct smalti_tile *tile = new_tile(task_group, rows, row_bytes, &error);
-	if (tile && !tile->counting && (data || session->plain) &&
+	if (tile && !tile->counting && (data || session->sequential) &&
 	    take_memory(tile, session->pool, rows * row_bytes, data, &error) < 0) {
 		free(tile);
 		tile = NULL;
@@ -103,7 +103,7 @@ struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int
 		memcpy(tile->memory, data, (size_t)(rows * row_bytes));
 		return tile;
 	}
-	tile->holders =
+	tile->valid_places =
 	    smalti_ranks_count() > 1 ? smalti_bits_all() : smalti_bits_one(0); /* main memory is place 0 */
 	/* This does not block: nothing uses the new handle yet. */
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -114,7 +114,7 @@ struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int
 		return NULL;
 	}
 	void *memory = (void *)starpu_vector_get_local_ptr(tile->handle);
-	if (smalti_tile_memory_refused(memory)) {
+	if (smalti_tile_memory_is_placeholder(memory)) {
 		smalti_tile_memory_fail(rows * row_bytes, &error);
 		smalti_task_group_fail(task_group, &error);
 	} else {
@@ -138,7 +138,7 @@ void smalti_tile_release(struct smalti_tile *tile)
 	else if (tile->formed)
 		smalti_formed_free(tile->formed);
 	else if (tile->pool)
-		smalti_tile_memory_give(tile->pool, tile->memory);
+		smalti_tile_memory_release(tile->pool, tile->memory);
 	free(tile);
 }
 
@@ -152,7 +152,7 @@ void smalti_tile_let_go(struct smalti_tile *tile)
 bool smalti_tile_is_local(const struct smalti_tile *tile)
 {
 	return tile->released && !tile->handle && !tile->formed && !tile->memory &&
-	       !smalti_bits_any(&tile->holders);
+	       !smalti_bits_any(&tile->valid_places);
 }
 
 void *smalti_tile_handle(struct smalti_tile *tile)

@@ -2,24 +2,24 @@
 #pragma once
 
 #include "base/bits.h"
-#include "rt/moves.h"
 #include "rt/task_group.h"
+#include "rt/task_transfers.h"
 
 /* A tile is one piece of a tensor: `rows` rows of `row_bytes` bytes behind one StarPU handle. StarPU
  * allocates it where its first writer runs, and may move, evict or offload it. */
 struct smalti_tile {
-	struct _starpu_data_state *handle; /* made when a task needs it; a plain session's tile has none */
-	void *memory;                      /* a plain session's, or the caller's under smalti_tile_over() */
-	struct smalti_pool *pool;          /* of `memory`; NULL: the caller's memory */
-	struct smalti_formed *formed;      /* the memory of a tile of forms */
-	struct smalti_counting *counting;  /* the session's, if it counts; else NULL */
-	int64_t task_group;                /* number of the group that made it */
-	int64_t number;                    /* tiles of a session are numbered as they are made, from 1 on */
+	struct _starpu_data_state *handle; /* made when a task needs it; a sequential session has none */
+	void *memory;                 /* a sequential session's, or the caller's under smalti_tile_over() */
+	struct smalti_pool *pool;     /* of `memory`; NULL: the caller's memory */
+	struct smalti_formed *formed; /* the memory of a tile of forms */
+	struct smalti_counting *counting; /* the session's, if it counts; else NULL */
+	int64_t task_group;               /* number of the group that made it */
+	int64_t number;                   /* tiles of a session are numbered as they are made, from 1 on */
 	int64_t rows, row_bytes;
-	int owner;             /* a place (rt/places.h), or SMALTI_ANYWHERE */
-	enum smalti_move move; /* kind that is counted when it comes to a place */
+	int owner;                               /* a place (rt/places.h), or SMALTI_ANYWHERE */
+	enum smalti_transfer_kind transfer_kind; /* kind that is counted when it comes to a place */
 	struct smalti_bits
-	    holders; /* places that have its last version; none: unknown, or nothing was written */
+	    valid_places; /* places that have its last version; none: unknown, or nothing was written */
 	int rank; /* over several ranks (rt/ranks.h) the last writer; in a session that counts the place that
 		     wrote it first */
 	struct smalti_bits seen; /* in a session that counts, places that have had it */
@@ -50,10 +50,10 @@ struct smalti_tile *smalti_tile_of_forms(struct smalti_task_group *task_group,
 void smalti_tile_prefetch(struct smalti_tile *tile, unsigned node, int priority);
 
 /* Sets what it is counted as from here on, where it comes to a place. NULL is allowed. */
-static inline void smalti_tile_moves_as(struct smalti_tile *tile, enum smalti_move move)
+static inline void smalti_tile_set_transfer_kind(struct smalti_tile *tile, enum smalti_transfer_kind kind)
 {
 	if (tile)
-		tile->move = move;
+		tile->transfer_kind = kind;
 }
 
 /* Releases the tile after its last task was inserted: the memory is freed as soon as that task has ended. The
@@ -67,7 +67,7 @@ void smalti_tile_release(struct smalti_tile *tile);
  * joins them. */
 /* Returns the starpu_data_handle_t, registered now if it was not yet. Only src/rt calls what follows. */
 void *smalti_tile_handle(struct smalti_tile *tile);
-/* Returns the memory of a plain session's tile; NULL with an error if its form cannot be made. */
+/* Returns the memory of a sequential session's tile; NULL with an error if its form cannot be made. */
 void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error);
 /* Lets go of a tile that is held. */
 void smalti_tile_let_go(struct smalti_tile *tile);

@@ -52,7 +52,7 @@ void smalti_formed_free(struct smalti_formed *formed)
 	if (formed->memory && formed->counted)
 		starpu_memory_deallocate(STARPU_MAIN_RAM, (size_t)formed->forms.bytes[SMALTI_DEVICE_CPU]);
 	if (formed->memory)
-		smalti_tile_memory_give(formed->pool, formed->memory);
+		smalti_tile_memory_release(formed->pool, formed->memory);
 	pthread_mutex_destroy(&formed->lock);
 	free(formed);
 }
@@ -62,10 +62,10 @@ static void *make(const struct smalti_formed *formed, enum smalti_device_kind ki
 {
 	const struct smalti_tile_forms *forms = &formed->forms;
 	const int64_t bytes = forms->bytes[kind];
-	void *memory = smalti_tile_memory_take(formed->pool, bytes, error);
+	void *memory = smalti_tile_memory_acquire(formed->pool, bytes, error);
 	if (!memory || forms->make(forms->source, kind, memory, bytes, error) == 0)
 		return memory;
-	smalti_tile_memory_give(formed->pool, memory);
+	smalti_tile_memory_release(formed->pool, memory);
 	return NULL;
 }
 
@@ -152,7 +152,7 @@ static int fetch(struct smalti_formed *formed, uintptr_t to, unsigned node)
 	}
 	starpu_interface_copy((uintptr_t)staging, 0, STARPU_MAIN_RAM, to, 0, node,
 			      (size_t)formed->forms.bytes[kind], NULL);
-	smalti_tile_memory_give(formed->pool, staging);
+	smalti_tile_memory_release(formed->pool, staging);
 	return 0;
 }
 #endif

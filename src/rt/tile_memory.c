@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/tile_memory.h"
+#include "rt/placeholder.h"
 #include "rt/pool.h"
-#include "rt/refused.h"
 
 #include <starpu.h>
 
@@ -13,11 +13,11 @@ static void *take(struct smalti_pool *from, int64_t bytes)
 	enum { ALIGNMENT = 64 };
 	void *memory = NULL;
 	if (SMALTI_POOLED)
-		return smalti_pool_take(from, bytes);
+		return smalti_pool_acquire(from, bytes);
 	return posix_memalign(&memory, ALIGNMENT, (size_t)bytes) ? NULL : memory;
 }
 
-void *smalti_tile_memory_take(struct smalti_pool *from, int64_t bytes, struct smalti_error *error)
+void *smalti_tile_memory_acquire(struct smalti_pool *from, int64_t bytes, struct smalti_error *error)
 {
 	void *memory = take(from, bytes);
 	if (!memory)
@@ -25,10 +25,10 @@ void *smalti_tile_memory_take(struct smalti_pool *from, int64_t bytes, struct sm
 	return memory;
 }
 
-void smalti_tile_memory_give(struct smalti_pool *to, void *memory)
+void smalti_tile_memory_release(struct smalti_pool *to, void *memory)
 {
 	if (SMALTI_POOLED)
-		smalti_pool_give(to, memory);
+		smalti_pool_release(to, memory);
 	else
 		free(memory);
 }
@@ -40,15 +40,15 @@ static int take_tile(unsigned node, void **memory, size_t bytes, int flags)
 	if (!*memory && evicting)
 		return -ENOMEM;
 	if (!*memory)
-		*memory = smalti_refused_place((int64_t)bytes);
+		*memory = smalti_placeholder_memory((int64_t)bytes);
 	return 0;
 }
 
 static int give_tile(unsigned node, void *memory, size_t bytes, int flags)
 {
 	(void)node, (void)bytes, (void)flags;
-	if (!smalti_refused_has(memory))
-		smalti_tile_memory_give(pool, memory);
+	if (!smalti_placeholder_has(memory))
+		smalti_tile_memory_release(pool, memory);
 	return 0;
 }
 
@@ -67,13 +67,13 @@ void smalti_tile_memory_open(struct smalti_pool *from, bool evicts)
 void smalti_tile_memory_close(void)
 {
 	starpu_malloc_set_hooks(NULL, NULL);
-	smalti_refused_free();
+	smalti_placeholder_free();
 	pool = NULL;
 }
 
-bool smalti_tile_memory_refused(const void *memory)
+bool smalti_tile_memory_is_placeholder(const void *memory)
 {
-	return smalti_refused_has(memory);
+	return smalti_placeholder_has(memory);
 }
 
 int smalti_tile_memory_fail(int64_t bytes, struct smalti_error *error)

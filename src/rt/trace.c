@@ -44,7 +44,7 @@ struct arrival {
 	char request[REQUEST_LENGTH];
 	int64_t stage; /* PLANNED: the plan of a pass */
 	int place;
-	double bytes[SMALTI_MOVES];
+	double bytes[SMALTI_TRANSFER_KINDS];
 };
 
 enum { PLANNED = -1 };
@@ -152,8 +152,8 @@ static void add_arrival(struct smalti_trace *trace, const char *request, int64_t
 			const double *bytes)
 {
 	double sum = 0;
-	for (int move = 0; move < SMALTI_MOVES; move++)
-		sum += bytes[move];
+	for (int kind = 0; kind < SMALTI_TRANSFER_KINDS; kind++)
+		sum += bytes[kind];
 	if (sum == 0)
 		return;
 	if (smalti_grow(&trace->arrivals, trace->arrival_count, sizeof(*trace->arrivals), NULL) < 0) {
@@ -171,14 +171,15 @@ static void add_arrival(struct smalti_trace *trace, const char *request, int64_t
 static void leaves(void *user, const struct smalti_task_group *task_group)
 {
 	struct smalti_trace *trace = user;
-	const struct smalti_moves *moves = &task_group->moves;
+	const struct smalti_task_transfers *transfers = &task_group->transfers;
 	HOLD_MUTEX(&trace->mutex);
-	for (int place = 0; moves->planned && place < moves->places; place++)
-		add_arrival(trace, task_group->name, PLANNED, place, moves->planned + place * SMALTI_MOVES);
-	for (int64_t stage = 0; stage < moves->stages; stage++)
-		for (int place = 0; place < moves->places; place++)
+	for (int place = 0; transfers->planned && place < transfers->places; place++)
+		add_arrival(trace, task_group->name, PLANNED, place,
+			    transfers->planned + place * SMALTI_TRANSFER_KINDS);
+	for (int64_t stage = 0; stage < transfers->stages; stage++)
+		for (int place = 0; place < transfers->places; place++)
 			add_arrival(trace, task_group->name, stage, place,
-				    smalti_moves_at(moves, stage, place));
+				    smalti_task_transfers_at(transfers, stage, place));
 }
 
 struct smalti_trace *smalti_trace_new(struct smalti_session *session, const char *path,
@@ -225,11 +226,11 @@ static void write_position(FILE *file, const struct smalti_position *position)
 {
 	const struct {
 		const char *name;
-		int64_t value, least;
+		int64_t value, min;
 	} parts[] = {
 	    {"stage", position->stage, 1}, {"layer", position->layer, 0}, {"band", position->band, 0}};
 	for (size_t i = 0; i < COUNT_OF(parts); i++)
-		if (parts[i].value >= parts[i].least)
+		if (parts[i].value >= parts[i].min)
 			fprintf(file, ",\"%s\":%lld", parts[i].name, (long long)parts[i].value);
 }
 
@@ -335,9 +336,9 @@ static void write_arrival(FILE *file, const struct smalti_session *session, cons
 		fprintf(file, ",\"stage\":%lld", (long long)arrival->stage);
 	fputs(",\"place\":", file);
 	write_text(file, place);
-	for (int move = 0; move < SMALTI_MOVES; move++)
-		if (arrival->bytes[move] > 0)
-			fprintf(file, ",\"%s\":%.0f", smalti_move_names[move], arrival->bytes[move]);
+	for (int kind = 0; kind < SMALTI_TRANSFER_KINDS; kind++)
+		if (arrival->bytes[kind] > 0)
+			fprintf(file, ",\"%s\":%.0f", smalti_transfer_kind_names[kind], arrival->bytes[kind]);
 	fputs("}", file);
 }
 

@@ -9,7 +9,7 @@
  * performance models expected of it at each place, in microseconds. Counters show memory in tiles and tasks
  * in flight; `transfer` is a wait for data at the worker's memory. At the end are the bytes over each link,
  * what each device did (rt/device_use.h), what came to each place in each stage, beside the plan
- * (rt/moves.h), and each place's workers. */
+ * (rt/task_transfers.h), and each place's workers. */
 struct smalti_session;
 struct smalti_trace;
 

@@ -47,7 +47,7 @@ void smalti_condition_close(struct smalti_condition *condition)
 	starpu_pthread_cond_destroy(condition_of(condition));
 }
 
-void smalti_condition_tell(struct smalti_condition *condition)
+void smalti_condition_broadcast(struct smalti_condition *condition)
 {
 	starpu_pthread_cond_broadcast(condition_of(condition));
 }

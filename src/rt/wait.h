@@ -43,7 +43,7 @@ static inline void smalti_mutex_let_go(struct smalti_mutex **mutex)
 void smalti_condition_open(struct smalti_condition *condition);
 void smalti_condition_close(struct smalti_condition *condition);
 /* Wakes all threads that wait. */
-void smalti_condition_tell(struct smalti_condition *condition);
+void smalti_condition_broadcast(struct smalti_condition *condition);
 /* Waits, releasing the mutex meanwhile. */
 void smalti_condition_wait(struct smalti_condition *condition, struct smalti_mutex *mutex);
 /* Waits for at most `nanoseconds`; false when they are over. In simulated time it waits without limit, for

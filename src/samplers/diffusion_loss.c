@@ -76,14 +76,13 @@ static double density(double z)
 /* Returns −ln of the probability of x₀'s bin, one of 255 in [−1, 1]; the outermost bins have no end. */
 static struct element bin(double x0, double mean, double log_variance)
 {
-	const double least = 1e-12, edge = 0.999, inverse = exp(-log_variance / 2);
+	const double min = 1e-12, edge = 0.999, inverse = exp(-log_variance / 2);
 	const double above = inverse * (x0 - mean + 1. / 255), below = inverse * (x0 - mean - 1. / 255);
 	const bool is_last = x0 > edge, is_first = x0 < -edge;
 	const double probability = (is_last ? 1 : cumulated(above)) - (is_first ? 0 : cumulated(below));
 	const double change =
 	    -0.5 * ((is_last ? 0 : above * density(above)) - (is_first ? 0 : below * density(below)));
-	return (struct element){-log(fmax(probability, least)),
-				probability >= least ? -change / probability : 0};
+	return (struct element){-log(fmax(probability, min)), probability >= min ? -change / probability : 0};
 }
 
 /* Returns the bound of one value. The model predicts the noise and, from −1 to 1, where the log variance is

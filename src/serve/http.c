@@ -16,10 +16,10 @@ __asm__(".pushsection .rodata\n"
 extern const char smalti_serve_page[] __attribute__((visibility("hidden")));
 
 enum {
-	MOST_BODY = 256 << 10,
-	MOST_PASSED_OVER = 16 << 20,
-	MOST_WAITING = SMALTI_SERVE_CONNECTIONS - 100,    /* so that others are answered meanwhile */
-	MOST_CONNECTIONS = SMALTI_SERVE_CONNECTIONS + 40, /* with those that are being closed */
+	MAX_BODY = 256 << 10,
+	MAX_PASSED_OVER = 16 << 20,
+	MAX_WAITING = SMALTI_SERVE_CONNECTIONS - 100,    /* so that others are answered meanwhile */
+	MAX_CONNECTIONS = SMALTI_SERVE_CONNECTIONS + 40, /* with those that are being closed */
 	IDLE_SECONDS = 120,
 	SEED_BITS = 53 /* of a seed that is drawn: JSON's numbers keep them */
 };
@@ -139,13 +139,13 @@ static enum MHD_Result answer_activity(struct smalti_server *server, struct MHD_
 }
 
 /* Gives a stream's next bytes; while there are none, the connection sleeps. */
-static ssize_t read_events(void *user, uint64_t position, char *to, size_t most)
+static ssize_t read_events(void *user, uint64_t position, char *to, size_t max)
 {
 	(void)position;
 	struct smalti_serve_job *job = user;
 	HOLD_MUTEX(&job->server->mutex);
 	if (job->events) {
-		const size_t left = strlen(job->events + job->sent), count = left < most ? left : most;
+		const size_t left = strlen(job->events + job->sent), count = left < max ? left : max;
 		memcpy(to, job->events + job->sent, count);
 		job->sent += count;
 		if (count == left) {
@@ -235,7 +235,7 @@ static enum MHD_Result enqueue(struct smalti_server *server, struct MHD_Connecti
 	pthread_mutex_lock(&server->mutex);
 	const bool closing = server->closing || server->stopping;
 	const enum smalti_serve_admission admission =
-	    closing || server->open >= MOST_WAITING
+	    closing || server->open >= MAX_WAITING
 		? SMALTI_SERVE_FULL
 		: smalti_serve_queue_put(&server->queue, peer->client, smalti_now(), &job->waiting);
 	if (admission == SMALTI_SERVE_ADMITTED) {
@@ -332,11 +332,11 @@ static struct smalti_serve_refusal check_head(const struct smalti_server *server
 
 static int add_body(struct exchange *exchange, const char *data, size_t size)
 {
-	if (!exchange->refusal.status && exchange->length + size > MOST_BODY)
+	if (!exchange->refusal.status && exchange->length + size > MAX_BODY)
 		exchange->refusal.status = MHD_HTTP_CONTENT_TOO_LARGE;
 	if (exchange->refusal.status) { /* passed over, so that the answer is read, but not for ever */
 		exchange->length += size;
-		return exchange->length > MOST_PASSED_OVER ? -1 : 0;
+		return exchange->length > MAX_PASSED_OVER ? -1 : 0;
 	}
 	char *body = realloc(exchange->body, exchange->length + size + 1);
 	if (!body)
@@ -357,7 +357,7 @@ static enum MHD_Result refuse_head(struct smalti_server *server, struct MHD_Conn
 			      refusal->reason);
 	if (refusal->status == MHD_HTTP_CONTENT_TOO_LARGE)
 		return refuse(server, connection, refusal->status, "a request has %d bytes at most",
-			      MOST_BODY);
+			      MAX_BODY);
 	return refuse(server, connection, refusal->status, "%s", refusal->reason);
 }
 
@@ -447,7 +447,7 @@ int smalti_serve_open_http(struct smalti_server *server, struct smalti_error *er
 	server->daemon = MHD_start_daemon(
 	    MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | six, 0, NULL, NULL,
 	    handle, server, MHD_OPTION_EXTERNAL_LOGGER, hear, server, MHD_OPTION_SOCK_ADDR, address,
-	    MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+	    MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
 	    (unsigned)IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
 	    MHD_OPTION_NOTIFY_CONNECTION, smalti_serve_peer_notify, server, MHD_OPTION_END);
 	if (!server->daemon)

@@ -145,7 +145,7 @@ char *smalti_serve_metrics_text(struct smalti_server *server)
 	return close_text(out, &text);
 }
 
-enum { MOST_TASKS = 2000 };
+enum { MAX_TASKS = 2000 };
 
 static cJSON *list_workers(const struct smalti_session *session)
 {
@@ -168,7 +168,7 @@ static void write_tasks(FILE *out, const struct smalti_recent_task *tasks, int64
 
 char *smalti_serve_activity(const struct smalti_server *server, int64_t from)
 {
-	SCOPED(free) struct smalti_recent_task *tasks = smalti_calloc(MOST_TASKS, sizeof(*tasks), NULL);
+	SCOPED(free) struct smalti_recent_task *tasks = smalti_calloc(MAX_TASKS, sizeof(*tasks), NULL);
 	SCOPED(cJSON_Delete) cJSON *workers = list_workers(server->session);
 	SCOPED(free) char *names = cJSON_PrintUnformatted(workers);
 	char *text = NULL;
@@ -176,7 +176,7 @@ char *smalti_serve_activity(const struct smalti_server *server, int64_t from)
 	FILE *out = tasks && names ? open_memstream(&text, &size) : NULL;
 	if (!out)
 		return NULL;
-	const int64_t count = smalti_recent_read(server->session->recent, &from, MOST_TASKS, tasks);
+	const int64_t count = smalti_recent_read(server->session->recent, &from, MAX_TASKS, tasks);
 	fprintf(out, "{\"now\":%.6f,\"next\":%" PRId64 ",\"workers\":%s,\"tasks\":[", smalti_now(), from,
 		names);
 	write_tasks(out, tasks, count);

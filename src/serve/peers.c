@@ -6,7 +6,7 @@
 #include <poll.h>
 
 /* Connections of one address, so that it does not shut out all others. */
-enum { MOST_OF_CLIENT = SMALTI_SERVE_CONNECTIONS / 2 };
+enum { MAX_OF_CLIENT = SMALTI_SERVE_CONNECTIONS / 2 };
 
 static void close_peer(struct smalti_serve_peer *peer)
 {
@@ -21,7 +21,7 @@ static bool waits_for_images(const struct smalti_serve_peer *peer)
 
 /* Tells whether there may be one more of a client, or with NULL of all. If not, closes the one whose deadline
  * is next, unless it waits for images. */
-static bool make_room(struct smalti_server *server, const char *client, int most)
+static bool make_room(struct smalti_server *server, const char *client, int max)
 {
 	struct smalti_serve_peer *oldest = NULL;
 	int count = 0;
@@ -33,7 +33,7 @@ static bool make_room(struct smalti_server *server, const char *client, int most
 		    (!oldest || peer->deadline < oldest->deadline))
 			oldest = peer;
 	}
-	if (count < most)
+	if (count < max)
 		return true;
 	if (oldest)
 		close_peer(oldest);
@@ -59,7 +59,7 @@ static void begin(struct smalti_server *server, struct MHD_Connection *connectio
 	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr,
 	    peer->client);
 	smalti_serve_peer_expect(peer, SMALTI_SERVE_SECONDS);
-	if (!make_room(server, peer->client, MOST_OF_CLIENT) ||
+	if (!make_room(server, peer->client, MAX_OF_CLIENT) ||
 	    !make_room(server, NULL, SMALTI_SERVE_CONNECTIONS))
 		close_peer(peer);
 	peer->next = server->peers;

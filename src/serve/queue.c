@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/queue.h"
 
-enum { MOST_CLIENTS = 4096, MINUTE = 60 };
+enum { MAX_CLIENTS = 4096, MINUTE = 60 };
 
 struct smalti_serve_client {
 	struct smalti_serve_client *next;
@@ -31,9 +31,9 @@ void smalti_serve_queue_close(struct smalti_serve_queue *queue)
 /* Lets what a client may ask for grow with the time. */
 static void allow(const struct smalti_serve_queue *queue, struct smalti_serve_client *client, double now)
 {
-	const double most = (double)queue->limits.rate;
-	client->allowed += (now - client->since) * most / MINUTE;
-	client->allowed = client->allowed < most ? client->allowed : most;
+	const double max = (double)queue->limits.rate;
+	client->allowed += (now - client->since) * max / MINUTE;
+	client->allowed = client->allowed < max ? client->allowed : max;
 	client->since = now;
 }
 
@@ -58,14 +58,14 @@ static void forget_idle(struct smalti_serve_queue *queue, double now)
  * wait or are being made stays. */
 static void forget_one(struct smalti_serve_queue *queue)
 {
-	struct smalti_serve_client **least = NULL;
+	struct smalti_serve_client **min = NULL;
 	for (struct smalti_serve_client **at = &queue->clients; *at; at = &(*at)->next)
-		if (!(*at)->first && !(*at)->active && (!least || (*at)->allowed > (*least)->allowed))
-			least = at;
-	if (!least)
+		if (!(*at)->first && !(*at)->active && (!min || (*at)->allowed > (*min)->allowed))
+			min = at;
+	if (!min)
 		return;
-	struct smalti_serve_client *client = *least;
-	*least = client->next;
+	struct smalti_serve_client *client = *min;
+	*min = client->next;
 	free(client);
 	queue->client_count--;
 }
@@ -82,7 +82,7 @@ static struct smalti_serve_client *find_client(struct smalti_serve_queue *queue,
 	struct smalti_serve_client *client = smalti_calloc(1, sizeof(*client), NULL);
 	if (!client)
 		return NULL;
-	if (queue->client_count >= MOST_CLIENTS)
+	if (queue->client_count >= MAX_CLIENTS)
 		forget_one(queue);
 	snprintf(client->name, sizeof(client->name), "%s", name);
 	client->allowed = (double)queue->limits.rate;

@@ -34,13 +34,13 @@ static const struct smalti_field fields[] = {
     {FIELD_INT("output_compression", NULLABLE, compression, 0, LOSSLESS)},
 };
 
-static int check_most(const char *key, int64_t asked, int64_t most, struct smalti_error *error)
+static int check_max(const char *key, int64_t asked, int64_t max, struct smalti_error *error)
 {
-	if (asked <= most)
+	if (asked <= max)
 		return 0;
 	return smalti_fail(error, SMALTI_EINVAL,
 			   "\"%s\" is %" PRId64 ", but this server allows %" PRId64 " at most", key, asked,
-			   most);
+			   max);
 }
 
 static int check_only(const char *key, int64_t asked, int64_t only, struct smalti_error *error)
@@ -94,10 +94,10 @@ static int check_limits(const struct smalti_request *request, const struct smalt
 {
 	const struct smalti_serve_limits *limits = &options->limits;
 	const int64_t images = smalti_min(options->images, smalti_min(limits->waiting, limits->of_client));
-	return check_most("n", request->images, images, error) < 0 ||
-		       check_most("num_inference_steps", request->steps, options->steps, error) < 0 ||
-		       check_most("width", request->width, options->width, error) < 0 ||
-		       check_most("height", request->height, options->height, error) < 0
+	return check_max("n", request->images, images, error) < 0 ||
+		       check_max("num_inference_steps", request->steps, options->steps, error) < 0 ||
+		       check_max("width", request->width, options->width, error) < 0 ||
+		       check_max("height", request->height, options->height, error) < 0
 		   ? -1
 		   : 0;
 }

@@ -75,14 +75,14 @@ static unsigned char *store(const unsigned char *bytes, int64_t count, unsigned 
 	return to;
 }
 
-/* Returns the packed stream's bytes; 0: they would be more than `most`. Its first `noise` bytes are only
+/* Returns the packed stream's bytes; 0: they would be more than `max`. Its first `noise` bytes are only
  * stored. */
-static int64_t pack(struct smalti_deflater *deflater, int64_t bytes, int64_t noise, int64_t most)
+static int64_t pack(struct smalti_deflater *deflater, int64_t bytes, int64_t noise, int64_t max)
 {
 	const unsigned char *shuffled = deflater->shuffled.bytes;
 	unsigned char *packed = deflater->packed.bytes;
 	const int64_t heads = STREAM_HEAD + (noise + BLOCK - 1) / BLOCK * BLOCK_HEAD;
-	const int64_t room = most - heads - noise - CHECKSUM;
+	const int64_t room = max - heads - noise - CHECKSUM;
 	if (room <= 0)
 		return 0;
 	memcpy(packed, (const unsigned char[STREAM_HEAD]){0x78, 0x01}, STREAM_HEAD);

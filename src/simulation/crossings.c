@@ -205,15 +205,15 @@ static double crossing(const struct smalti_crossings *c, double seconds)
 /* Returns the least time in which these bytes and those of the candidates cross. */
 static double leave_home(const struct smalti_crossings *c, double bytes, double rate, int64_t cpus)
 {
-	double least = 0, most = (bytes + crossing(c, 0)) / rate;
+	double min = 0, max = (bytes + crossing(c, 0)) / rate;
 	for (int round = 0; round < ROUNDS; round++) {
-		const double middle = (least + most) / 2;
+		const double middle = (min + max) / 2;
 		if ((bytes + crossing(c, middle * (double)cpus)) / rate > middle)
-			least = middle;
+			min = middle;
 		else
-			most = middle;
+			max = middle;
 	}
-	return least;
+	return min;
 }
 
 /* Returns the bytes a second that a GPU can receive, and send. */

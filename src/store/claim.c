@@ -135,12 +135,12 @@ enum smalti_claim_status smalti_store_claim(struct smalti_store *store, const st
 	struct search search = {.shards = &store->shards, .within = within};
 	int64_t now;
 	int replaces;
-	if (check(within, items, error) || smalti_lock_take(store->lock, &now, error))
+	if (check(within, items, error) || smalti_lock_acquire(store->lock, &now, error))
 		return SMALTI_CLAIM_FAILED;
 	const enum smalti_claim_status status =
 	    claim(store, &search, now, old ? 0 : items, range, &replaces, holder, error);
 	forget_claims(&search);
-	smalti_lock_give(store->lock);
+	smalti_lock_release(store->lock);
 	if (status != SMALTI_CLAIM_TAKEN || !old)
 		return status;
 	*old = smalti_shard_path(store->directory,

@@ -89,7 +89,7 @@ static int end_work(struct smalti_store *store, const struct smalti_claim *claim
 		    bool *lost, struct smalti_error *error)
 {
 	SCOPED(free) char *part = part_of(store, claim, error);
-	int status = part ? smalti_lock_take(store->lock, NULL, error) : -1;
+	int status = part ? smalti_lock_acquire(store->lock, NULL, error) : -1;
 	if (status == 0) {
 		const int holds = smalti_claims_holds(store->claims, claim->first, claim->end, error);
 		status = holds < 0 ? -1 : 0;
@@ -98,7 +98,7 @@ static int end_work(struct smalti_store *store, const struct smalti_claim *claim
 			status = commit_locked(store, claim, part, shard, lost, error);
 		unlink(part);
 		smalti_claims_remove(store->claims, claim->first, claim->end);
-		smalti_lock_give(store->lock);
+		smalti_lock_release(store->lock);
 	} else if (part) {
 		unlink(part);
 	}

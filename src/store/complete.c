@@ -145,9 +145,9 @@ static int complete(struct smalti_store *store, int64_t items, int64_t now, stru
 int smalti_store_complete(struct smalti_store *store, int64_t items, struct smalti_error *error)
 {
 	int64_t now;
-	if (smalti_lock_take(store->lock, &now, error))
+	if (smalti_lock_acquire(store->lock, &now, error))
 		return -1;
 	const int status = complete(store, items, now, error);
-	smalti_lock_give(store->lock);
+	smalti_lock_release(store->lock);
 	return status;
 }

@@ -33,7 +33,7 @@ static int take(struct smalti_hold *hold, const char *directory, const char *mak
 	hold->lock = hold->heartbeat ? smalti_lock_open(directory, &wait, hold->heartbeat, error) : NULL;
 	if (!hold->lock)
 		return -1;
-	hold->taken = smalti_lock_take(hold->lock, NULL, &cause) == 0;
+	hold->taken = smalti_lock_acquire(hold->lock, NULL, &cause) == 0;
 	if (!hold->taken && hold->holder[0])
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%s: %s %s there: wait until that has ended, or name another directory",
@@ -56,7 +56,7 @@ void smalti_hold_close(struct smalti_hold *hold)
 		return;
 	if (hold->taken) {
 		unlink(hold->file); /* those that wait for it look whether it is still there */
-		smalti_lock_give(hold->lock);
+		smalti_lock_release(hold->lock);
 	}
 	smalti_lock_close(hold->lock);
 	smalti_heartbeat_stop(hold->heartbeat);

@@ -197,7 +197,7 @@ static void unlock(struct smalti_lock *lock)
 	set(lock->fd, F_UNLCK);
 }
 
-int smalti_lock_take(struct smalti_lock *lock, int64_t *now, struct smalti_error *error)
+int smalti_lock_acquire(struct smalti_lock *lock, int64_t *now, struct smalti_error *error)
 {
 	pthread_mutex_lock(&lock->mutex);
 	int status = take(lock, error);
@@ -214,7 +214,7 @@ int smalti_lock_take(struct smalti_lock *lock, int64_t *now, struct smalti_error
 	return status;
 }
 
-void smalti_lock_give(struct smalti_lock *lock)
+void smalti_lock_release(struct smalti_lock *lock)
 {
 	unlock(lock);
 	pthread_mutex_unlock(&lock->mutex);

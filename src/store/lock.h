@@ -45,7 +45,7 @@ SCOPED_RELEASE(struct smalti_lock *, smalti_lock_close)
  * not be this machine's, in nanoseconds since 1970. SMALTI_ECANCELLED where the wait was ended, SMALTI_EIO
  * where the holder was given up; after that nothing waits for the lock any more, but takes it if it is
  * free. */
-int smalti_lock_take(struct smalti_lock *lock, int64_t *now, struct smalti_error *error);
-void smalti_lock_give(struct smalti_lock *lock);
+int smalti_lock_acquire(struct smalti_lock *lock, int64_t *now, struct smalti_error *error);
+void smalti_lock_release(struct smalti_lock *lock);
 /* Tells whether anybody holds a directory's lock; false where that cannot be known. */
 bool smalti_lock_is_held(const char *directory);

@@ -117,10 +117,10 @@ static int open_directory(struct smalti_store *store, const struct smalti_store_
 	store->lock =
 	    store->heartbeat ? smalti_lock_open(store->directory, &wait, store->heartbeat, error) : NULL;
 	int64_t now;
-	if (!store->lock || smalti_lock_take(store->lock, &now, error))
+	if (!store->lock || smalti_lock_acquire(store->lock, &now, error))
 		return -1;
 	const int status = resume(store, options, now, error);
-	smalti_lock_give(store->lock);
+	smalti_lock_release(store->lock);
 	return status;
 }
 
@@ -149,9 +149,9 @@ void smalti_store_close(struct smalti_store *store)
 {
 	if (!store)
 		return;
-	if (store->claims && smalti_lock_take(store->lock, NULL, NULL) == 0) {
+	if (store->claims && smalti_lock_acquire(store->lock, NULL, NULL) == 0) {
 		smalti_claims_remove_all(store->claims);
-		smalti_lock_give(store->lock);
+		smalti_lock_release(store->lock);
 	}
 	smalti_claims_close(store->claims);
 	smalti_lock_close(store->lock);

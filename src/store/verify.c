@@ -253,10 +253,10 @@ static int lock_and_check(struct smalti_checker *checker, struct smalti_error *e
 	struct smalti_lock *lock =
 	    heartbeat ? smalti_lock_open(checker->directory, &wait, heartbeat, error) : NULL;
 	int64_t now;
-	if (!lock || smalti_lock_take(lock, &now, error))
+	if (!lock || smalti_lock_acquire(lock, &now, error))
 		return -1;
 	const int status = check_locked(checker, now, error);
-	smalti_lock_give(lock);
+	smalti_lock_release(lock);
 	return status;
 }
 

@@ -131,7 +131,8 @@ static void close_tag(struct output *output, const char *name, size_t length)
 		output->hidden = NULL;
 }
 
-static void act(struct output *output, enum action action, const char *text, const struct smalti_match *match)
+static void act(struct output *output, enum action action, const char *text,
+		const struct smalti_pattern_match *match)
 {
 	const char *group = text + match->group_start;
 	size_t length = match->group_end - match->group_start;
@@ -166,7 +167,7 @@ static int step(const struct smalti_html *html, const struct smalti_string *from
 {
 	for (int i = 0; i < MARKUP_COUNT; i++) {
 		bool found;
-		struct smalti_match match;
+		struct smalti_pattern_match match;
 		if (smalti_pattern_match(html->patterns[i], from, *at, &found, &match, error))
 			return -1;
 		if (found) {

@@ -71,7 +71,7 @@ int smalti_pattern_replace(const struct smalti_pattern *pattern, const char *rep
 }
 
 int smalti_pattern_match(const struct smalti_pattern *pattern, const struct smalti_string *string, size_t at,
-			 bool *found, struct smalti_match *match, struct smalti_error *error)
+			 bool *found, struct smalti_pattern_match *match, struct smalti_error *error)
 {
 	pcre2_match_data *data = pcre2_match_data_create(2, NULL);
 	if (!data)
@@ -82,7 +82,7 @@ int smalti_pattern_match(const struct smalti_pattern *pattern, const struct smal
 	*found = code > 0;
 	if (code > 0) {
 		const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(data);
-		*match = (struct smalti_match){ends[0], ends[1], ends[0], ends[0]};
+		*match = (struct smalti_pattern_match){ends[0], ends[1], ends[0], ends[0]};
 		if (code > 1 && ends[2] != PCRE2_UNSET) {
 			match->group_start = ends[2];
 			match->group_end = ends[3];

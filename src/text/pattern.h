@@ -22,10 +22,10 @@ int smalti_pattern_replace(const struct smalti_pattern *pattern, const char *rep
 			   struct smalti_string *string, struct smalti_error *error);
 
 /* Where a match and its first group (empty if there is none) begin and end. */
-struct smalti_match {
+struct smalti_pattern_match {
 	size_t start, end, group_start, group_end;
 };
 
 /* Tells in *found whether a match begins exactly at `at`. */
 int smalti_pattern_match(const struct smalti_pattern *pattern, const struct smalti_string *string, size_t at,
-			 bool *found, struct smalti_match *match, struct smalti_error *error);
+			 bool *found, struct smalti_pattern_match *match, struct smalti_error *error);

@@ -57,7 +57,7 @@ static int walk(struct trie *trie, uint32_t base, int depth, struct smalti_error
 				   "precompiled_charsmap: a rule for more than %d bytes", (int)MAX_DEPTH);
 	if (trie->matches[base] != UNSEEN)
 		return 0;
-	int most = 0;
+	int max = 0;
 	for (uint32_t byte = 0; byte < 256; byte++) {
 		uint32_t unit = unit_at(trie, base ^ byte);
 		if ((unit & 0x800000ff) != byte)
@@ -69,12 +69,12 @@ static int walk(struct trie *trie, uint32_t base, int depth, struct smalti_error
 		if (leaf && check_replacement(trie, next, error))
 			return -1;
 		int matches = trie->matches[next] + leaf;
-		most = matches > most ? matches : most;
+		max = matches > max ? matches : max;
 	}
-	if (most > MAX_MATCHES)
+	if (max > MAX_MATCHES)
 		return smalti_fail(error, SMALTI_EFORMAT,
 				   "precompiled_charsmap: more than %d rules for one text", (int)MAX_MATCHES);
-	trie->matches[base] = (uint8_t)most;
+	trie->matches[base] = (uint8_t)max;
 	return 0;
 }
 

@@ -38,16 +38,16 @@ const struct smalti_shard_schema *smalti_training_data_schema(const struct smalt
 	return smalti_shard_info(data->sets->model)->schema;
 }
 
-static void widen(struct smalti_shard_extent *most, const struct smalti_shard_extent *extent)
+static void widen(struct smalti_shard_extent *max, const struct smalti_shard_extent *extent)
 {
-	most->tokens = smalti_max(most->tokens, extent->tokens);
-	if (extent->latent_height * extent->latent_width <= most->latent_height * most->latent_width)
+	max->tokens = smalti_max(max->tokens, extent->tokens);
+	if (extent->latent_height * extent->latent_width <= max->latent_height * max->latent_width)
 		return;
-	most->latent_height = extent->latent_height;
-	most->latent_width = extent->latent_width;
+	max->latent_height = extent->latent_height;
+	max->latent_width = extent->latent_width;
 }
 
-static void widen_by_shard(struct smalti_shard_extent *most, const struct smalti_features_set *set,
+static void widen_by_shard(struct smalti_shard_extent *max, const struct smalti_features_set *set,
 			   const struct smalti_shard_id *id)
 {
 	SCOPED(free) char *path = smalti_shard_path(set->directory, id, NULL);
@@ -55,17 +55,17 @@ static void widen_by_shard(struct smalti_shard_extent *most, const struct smalti
 	struct smalti_shard *shard = path ? smalti_shard_open_unchecked(path, NULL) : NULL;
 	for (int64_t i = id->first; shard && i < smalti_shard_info(shard)->end; i++) {
 		const struct smalti_shard_extent extent = smalti_shard_row_extent(shard, i);
-		widen(most, &extent);
+		widen(max, &extent);
 	}
 }
 
 struct smalti_shard_extent smalti_training_data_extent(const struct smalti_training_data *data)
 {
-	struct smalti_shard_extent most = {0};
+	struct smalti_shard_extent max = {0};
 	for (int64_t i = 0; i < data->set_count; i++)
 		for (int64_t shard = 0; shard < data->sets[i].shards.count; shard++)
-			widen_by_shard(&most, &data->sets[i], &data->sets[i].shards.entries[shard].id);
-	return most;
+			widen_by_shard(&max, &data->sets[i], &data->sets[i].shards.entries[shard].id);
+	return max;
 }
 
 cJSON *smalti_training_data_identity(const struct smalti_training_data *data)

@@ -14,11 +14,11 @@ static int evaluate_item(struct smalti_trainer *trainer, struct smalti_trained *
 	    smalti_task_group_new(trainer->session, "evaluation", 0, error);
 	if (!task_group)
 		return -1;
-	smalti_task_group_needs(task_group, trainer->task_group);
+	smalti_task_group_depends_on(task_group, trainer->task_group);
 	const struct smalti_step_shape shape = smalti_step_shape_of(trainer, sample, 1);
 	int status = smalti_step_plan_choose(trainer, &shape, &trainer->plan, error);
 	for (int i = 0; i < SMALTI_EVALUATED_TIMESTEPS && status == 0; i++) {
-		if (trainer->plan.bounded && i % trainer->plan.together == 0)
+		if (trainer->plan.bounded && i % trainer->plan.micro_batch == 0)
 			smalti_task_group_wait(task_group);
 		const int64_t t = FIRST_TIMESTEP + i * TIMESTEP_STRIDE;
 		const struct smalti_sample_work work = {
@@ -61,13 +61,13 @@ int smalti_trainer_evaluate(struct smalti_trainer *trainer, struct smalti_traini
 			    bool averages, struct smalti_evaluation *evaluation, struct smalti_error *error)
 {
 	struct smalti_trained *graph = averages ? trainer->average_graph : trainer->graph;
-	const int64_t most = trainer->options->held_out_items;
+	const int64_t max = trainer->options->held_out_items;
 	struct smalti_loss_parts parts[SMALTI_EVALUATED_TIMESTEPS];
-	struct smalti_training_sample sample;
+	struct smalti_training_sample sample = {.index = 0};
 	int status = smalti_training_data_rewind(held_out, error);
 	*evaluation = (struct smalti_evaluation){0};
 	smalti_trained_begin_step(graph, trainer->task_group);
-	while (status == 0 && (most == 0 || evaluation->items < most)) {
+	while (status == 0 && (max == 0 || evaluation->items < max)) {
 		const int found = smalti_training_data_item(held_out, &sample, error);
 		struct smalti_ranks_vote vote = {.digest = found > 0 ? (uint64_t)sample.index + 1 : 0};
 		status = smalti_ranks_agree(found < 0 ? -1 : 0, &vote, error);

@@ -25,16 +25,16 @@ int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer)
 	       smalti_pool_block_bytes(caption) + sums;
 }
 
-int64_t smalti_most_lanes(int64_t batch, int64_t lanes, int64_t together)
+int64_t smalti_max_lanes(int64_t batch, int64_t lanes, int64_t micro_batch)
 {
-	int64_t most = 1, whole = 0, begun = 0, ended = 0; /* ended: samples of the whole lanes */
+	int64_t max = 1, whole = 0, begun = 0, ended = 0; /* ended: samples of the whole lanes */
 	for (int64_t lane = 0; lane < lanes; lane++) {
-		while (ended + (batch - whole + lanes - 1) / lanes <= begun - together + 1)
+		while (ended + (batch - whole + lanes - 1) / lanes <= begun - micro_batch + 1)
 			ended += (batch - whole++ + lanes - 1) / lanes;
-		most = smalti_max(most, lane + 1 - whole + __builtin_popcountll((uint64_t)whole));
+		max = smalti_max(max, lane + 1 - whole + __builtin_popcountll((uint64_t)whole));
 		begun += (batch - lane + lanes - 1) / lanes;
 	}
-	return most;
+	return max;
 }
 
 /* Returns the bytes of the loader's items: a batch, the next one, and those that it reads ahead. */
@@ -63,13 +63,13 @@ static void count(struct search *s, struct smalti_step_plan *plan)
 	const struct smalti_trainer *trainer = s->trainer;
 	const struct smalti_train_options *o = trainer->options;
 	const struct smalti_parameters *p = trainer->parameters;
-	const int64_t lanes = smalti_most_lanes(o->batch, smalti_min(o->lanes, o->batch), plan->together);
+	const int64_t lanes = smalti_max_lanes(o->batch, smalti_min(o->lanes, o->batch), plan->micro_batch);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t one = smalti_sample_count_bytes(&s->samples, s->shape, plan, &error);
 	if (one < 0 && s->error.code == SMALTI_OK)
 		s->error = error;
-	plan->tiles =
-	    smalti_trainer_bytes(trainer) + lanes * bytes_of_list(p->list, p->count) + plan->together * one;
+	plan->tiles = smalti_trainer_bytes(trainer) + lanes * bytes_of_list(p->list, p->count) +
+		      plan->micro_batch * one;
 	plan->scratch = s->scratch;
 	plan->bytes =
 	    plan->tiles + plan->scratch + bytes_of_items(trainer, s->shape) + (int64_t)SMALTI_PROGRAM_BYTES;
@@ -91,31 +91,31 @@ static bool search(struct search *s, struct smalti_step_plan *plan)
 	if (fits(s, plan))
 		return true;
 	plan->bounded = true;
-	for (;; plan->together--) {
+	for (;; plan->micro_batch--) {
 		for (plan->recomputed = 0; plan->recomputed <= layers; plan->recomputed++)
 			if (fits(s, plan))
 				return true;
 		plan->recomputed = layers;
-		if (plan->together == 1 || s->trainer->options->micro)
+		if (plan->micro_batch == 1 || s->trainer->options->micro)
 			return false;
 	}
 }
 
-/* Tells whether a requested plan fits if layers take turns, as tasks in any order nearly do. *needed: the
- * bytes then. */
+/* Tells whether a requested plan fits with barriers between layers, as tasks in any order nearly do. *needed:
+ * the bytes then. */
 static bool fits_about(struct search *s, struct smalti_step_plan *plan, int64_t *needed)
 {
-	struct smalti_step_plan in_turns = *plan;
-	in_turns.bounded = true;
+	struct smalti_step_plan with_barriers = *plan;
+	with_barriers.bounded = true;
 	count(s, plan);
-	count(s, &in_turns);
-	*needed = in_turns.bytes;
-	return in_turns.bytes <= s->trainer->session->memory;
+	count(s, &with_barriers);
+	*needed = with_barriers.bytes;
+	return with_barriers.bytes <= s->trainer->session->memory;
 }
 
 /* Chooses each replica's samples at a time. Workers would wait if small ones ended before the next were
  * inserted; two large ones suffice, and more would only take memory. */
-static int64_t choose_together(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape)
+static int64_t choose_micro_batch(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape)
 {
 	enum { LEAST = 2, TOKENS = 1024 };
 	const int64_t batch = trainer->options->batch, patch = trainer->config.patch_size;
@@ -127,7 +127,7 @@ static int64_t choose_together(const struct smalti_trainer *trainer, const struc
 }
 
 static int refuse(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
-		  int64_t together, int64_t bytes, struct smalti_error *error)
+		  int64_t micro_batch, int64_t bytes, struct smalti_error *error)
 {
 	const bool kept = trainer->options->recomputation == SMALTI_RECOMPUTE_NONE;
 	return smalti_fail(
@@ -136,7 +136,7 @@ static int refuse(const struct smalti_trainer *trainer, const struct smalti_step
 	    " tokens of captions, needs %" PRId64 " MB of memory%s, but %" PRId64
 	    " MB are allowed: give %sa smaller --micro or fewer --lanes, --optimizer came, no average "
 	    "(--ema 0), a --scratch directory, or a higher --memory-limit",
-	    together, shape->height, shape->width, shape->text_tokens, (bytes >> 20) + 1,
+	    micro_batch, shape->height, shape->width, shape->text_tokens, (bytes >> 20) + 1,
 	    kept ? "" : " though every block is computed again", trainer->session->memory >> 20,
 	    kept ? "--recompute auto, " : "");
 }
@@ -148,14 +148,14 @@ bool smalti_trainer_counts(const struct smalti_trainer *trainer)
 
 /* Checks the least bytes, of the values between steps, if main memory has all tiles. Devices may hold them
  * elsewhere. */
-static int check_least(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
-		       const struct smalti_step_plan *plan, struct smalti_error *error)
+static int check_min(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
+		     const struct smalti_step_plan *plan, struct smalti_error *error)
 {
 	const struct smalti_session *session = trainer->session;
 	const int64_t bytes = smalti_trainer_bytes(trainer) + (int64_t)SMALTI_PROGRAM_BYTES;
 	if (smalti_session_place_count(session) > 1 || bytes <= session->memory || session->offloads)
 		return 0;
-	return refuse(trainer, shape, plan->together, bytes, error);
+	return refuse(trainer, shape, plan->micro_batch, bytes, error);
 }
 
 /* Opens the count of samples, and counts the workers' bytes for the kernels of one. */
@@ -189,7 +189,7 @@ static int choose(struct search *s, struct smalti_step_plan *plan, struct smalti
 		return -1;
 	return fitting || trainer->session->offloads
 		   ? 0
-		   : refuse(trainer, s->shape, plan->together, needed ? needed : plan->bytes, error);
+		   : refuse(trainer, s->shape, plan->micro_batch, needed ? needed : plan->bytes, error);
 }
 
 static bool is_for(const struct smalti_step_plan *plan, const struct smalti_step_shape *shape)
@@ -205,11 +205,11 @@ int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct s
 		   counts = smalti_trainer_counts(trainer);
 	if (is_for(plan, shape))
 		return 0;
-	struct smalti_step_plan chosen = {.together = choose_together(trainer, shape),
+	struct smalti_step_plan chosen = {.micro_batch = choose_micro_batch(trainer, shape),
 					  .recomputed = again ? trainer->config.layers : 0,
 					  .bounded = again && counts};
 	struct search s = {.trainer = trainer, .shape = shape, .error = SMALTI_NO_ERROR};
-	const int status = counts ? choose(&s, &chosen, error) : check_least(trainer, shape, &chosen, error);
+	const int status = counts ? choose(&s, &chosen, error) : check_min(trainer, shape, &chosen, error);
 	if (counts)
 		smalti_sample_count_close(&s.samples);
 	if (status == 0) {

@@ -4,13 +4,13 @@
 #include "jobs/model.h"
 #include "rt/ranks.h"
 
-enum { TOKENS_MOST = 2 }; /* of the empty text */
+enum { TOKENS_MAX = 2 }; /* of the empty text */
 
-static int tokenize(struct smalti_prompt_encoder *encoder, int32_t ids[TOKENS_MOST], int64_t *count,
+static int tokenize(struct smalti_prompt_encoder *encoder, int32_t ids[TOKENS_MAX], int64_t *count,
 		    struct smalti_error *error)
 {
 	SCOPED(free) int32_t *found = NULL;
-	encoder->max_tokens = TOKENS_MOST;
+	encoder->max_tokens = TOKENS_MAX;
 	if (smalti_prompt_encoder_tokenize(encoder, "", 0, SMALTI_CLEANING_RAW, &found, count, error) < 0)
 		return -1;
 	memcpy(ids, found, (size_t)*count * sizeof(*ids));
@@ -34,7 +34,7 @@ static int insert(const struct smalti_prompt_encoder *encoder, struct smalti_tas
 static int encode(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group, int64_t padded,
 		  struct smalti_null_caption *caption, struct smalti_error *error)
 {
-	int32_t ids[TOKENS_MOST + 1];
+	int32_t ids[TOKENS_MAX + 1];
 	struct smalti_token_ids words = {.ids = ids};
 	if (tokenize(encoder, ids, &words.count, error) < 0)
 		return -1;

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { MOST = 1 << 20, DIRECTORIES_MOST = 1 << 12, PROMPTS_MOST = 1 << 10 };
+enum { MOST = 1 << 20, DIRECTORIES_MAX = 1 << 12, PROMPTS_MAX = 1 << 10 };
 
 void smalti_train_defaults(struct smalti_train_options *options)
 {
@@ -17,9 +17,9 @@ static int check_counts(const struct smalti_train_options *o, struct smalti_erro
 {
 	const struct {
 		const char *what;
-		int64_t value, least, most;
+		int64_t value, min, max;
 	} numbers[] = {
-	    {"number of directories of features", o->data.directory_count, 1, DIRECTORIES_MOST},
+	    {"number of directories of features", o->data.directory_count, 1, DIRECTORIES_MAX},
 	    {"number of captions", o->data.caption_count, 0, SMALTI_FEATURES_CAPTIONS_MAX},
 	    {"rows to shuffle", o->data.buffer, 0, INT32_MAX},
 	    {"rows to read ahead", o->data.prefetch, 0, MOST},
@@ -43,14 +43,14 @@ static int check_counts(const struct smalti_train_options *o, struct smalti_erro
 	    {"checkpoints to keep", o->keep, 0, INT32_MAX},
 	    {"steps between evaluations", o->evaluate_every, 0, INT32_MAX},
 	    {"items to evaluate on", o->held_out_items, 0, INT32_MAX},
-	    {"prompts of sample images", o->samples.count, 0, PROMPTS_MOST},
+	    {"prompts of sample images", o->samples.count, 0, PROMPTS_MAX},
 	    {"steps between sample images", o->samples.every, 0, INT32_MAX},
 	    {"width of sample images", o->samples.width, 0, SMALTI_SIDE_MAX},
 	    {"height of sample images", o->samples.height, 0, SMALTI_SIDE_MAX},
 	    {"denoising steps of sample images", o->samples.steps, 1, SMALTI_STEPS_MAX},
 	};
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
-		if (smalti_check_range(numbers[i].value, numbers[i].least, numbers[i].most, numbers[i].what,
+		if (smalti_check_range(numbers[i].value, numbers[i].min, numbers[i].max, numbers[i].what,
 				       error) < 0)
 			return -1;
 	return 0;
@@ -61,7 +61,7 @@ static int check_numbers(const struct smalti_train_options *o, struct smalti_err
 	const struct smalti_optimizer_options *optimizer = &o->optimizer;
 	const struct {
 		const char *what;
-		double value, least, most;
+		double value, min, max;
 	} numbers[] = {
 	    {"caption dropout", o->data.drop, 0, 1},
 	    {"learning rate", optimizer->rate, 0, 1e6},
@@ -80,10 +80,9 @@ static int check_numbers(const struct smalti_train_options *o, struct smalti_err
 	    {"backoff of the loss scale", o->loss_scale.backoff, 0, 1},
 	};
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
-		if (!(numbers[i].value >= numbers[i].least && numbers[i].value <= numbers[i].most))
+		if (!(numbers[i].value >= numbers[i].min && numbers[i].value <= numbers[i].max))
 			return smalti_fail(error, SMALTI_EINVAL, "%s: expected %g to %g, found %g",
-					   numbers[i].what, numbers[i].least, numbers[i].most,
-					   numbers[i].value);
+					   numbers[i].what, numbers[i].min, numbers[i].max, numbers[i].value);
 	return 0;
 }
 

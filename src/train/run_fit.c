@@ -71,7 +71,7 @@ int smalti_training_run_check_memory(struct smalti_training_run *run, struct sma
 		 "steps take %" PRId64 " MB of %" PRId64 " at most: %" PRId64 " of %" PRId64
 		 " blocks computed again, %" PRId64 " samples at a time",
 		 (plan.bytes >> 20) + 1, run->session->memory >> 20, plan.recomputed, run->config.layers,
-		 plan.together);
+		 plan.micro_batch);
 	smalti_training_run_tell(run, note);
 	return 0;
 }

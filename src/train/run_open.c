@@ -41,7 +41,7 @@ static int lock_directory(struct smalti_training_run *run, struct smalti_error *
 	run->lock = run->heartbeat ? smalti_lock_open(directory, &wait, run->heartbeat, error) : NULL;
 	if (!run->lock)
 		return -1;
-	run->locked = smalti_lock_take(run->lock, NULL, &cause) == 0;
+	run->locked = smalti_lock_acquire(run->lock, NULL, &cause) == 0;
 	if (!run->locked && run->holder[0])
 		return smalti_fail(error, SMALTI_EINVAL, "%s: %s trains in it: wait until that has ended",
 				   directory, run->holder);
@@ -282,7 +282,7 @@ void smalti_training_run_close(struct smalti_training_run *run)
 	smalti_saved_free(&run->saved);
 	free(run->samples);
 	if (run->locked)
-		smalti_lock_give(run->lock);
+		smalti_lock_release(run->lock);
 	smalti_lock_close(run->lock);
 	smalti_heartbeat_stop(run->heartbeat);
 }

@@ -50,7 +50,7 @@ int64_t smalti_sample_count_bytes(struct smalti_sample_count *count, const struc
 	if (smalti_sample_insert(trainer, trainer->graph, trainer->task_group, &work, error) < 0 ||
 	    smalti_task_group_status(trainer->task_group, error) < 0)
 		return -1;
-	return trainer->session->counting->most;
+	return trainer->session->counting->max;
 }
 
 void smalti_sample_count_close(struct smalti_sample_count *count)

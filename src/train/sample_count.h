@@ -13,7 +13,8 @@ struct smalti_sample_count {
 int smalti_sample_count_open(struct smalti_sample_count *count, const struct smalti_trainer *trainer,
 			     struct smalti_error *error);
 /* Returns the most bytes of main memory of a sample's tiles, from its first task to its last, by the plan:
- * with turns in any order of tasks, and without, even if all exist together. -1 with an error. */
+ * with barriers between layers in any order of tasks, and without, even if all exist together. -1 with an
+ * error. */
 int64_t smalti_sample_count_bytes(struct smalti_sample_count *count, const struct smalti_step_shape *shape,
 				  const struct smalti_step_plan *plan, struct smalti_error *error);
 void smalti_sample_count_close(struct smalti_sample_count *count);

@@ -18,7 +18,7 @@ double smalti_base_rate(double rate, enum smalti_rate_rule rule, int64_t batch)
 	}
 }
 
-double smalti_schedule_factor(const struct smalti_schedule *schedule, int64_t steps)
+double smalti_schedule_factor(const struct smalti_rate_schedule *schedule, int64_t steps)
 {
 	if (steps < schedule->warmup)
 		return (double)steps / (double)schedule->warmup;
@@ -28,24 +28,24 @@ double smalti_schedule_factor(const struct smalti_schedule *schedule, int64_t st
 	return fmax(0, 0.5 * (1 + cos(M_PI * (double)(steps - schedule->warmup) / length)));
 }
 
-double smalti_average_decay(double most, int64_t update)
+double smalti_average_decay(double max, int64_t update)
 {
-	return update < 2 ? 0 : fmin(most, (double)update / (double)(update + 9));
+	return update < 2 ? 0 : fmin(max, (double)update / (double)(update + 9));
 }
 
-double smalti_clip_factor(double norm, double most)
+double smalti_clip_factor(double norm, double max)
 {
-	return most > 0 ? fmin(1, most / (norm + 1e-6)) : 1;
+	return max > 0 ? fmin(1, max / (norm + 1e-6)) : 1;
 }
 
 int smalti_loss_scale_update(struct smalti_loss_scale *scale, const struct smalti_loss_scale_options *options,
 			     bool finite, struct smalti_error *error)
 {
-	enum { BAD_MOST = 50 };
+	enum { BAD_MAX = 50 };
 	if (!finite) {
 		scale->scale *= options->backoff;
 		scale->good = 0;
-		if (++scale->bad < BAD_MOST && scale->scale >= 0x1p-14)
+		if (++scale->bad < BAD_MAX && scale->scale >= 0x1p-14)
 			return 0;
 		return smalti_fail(error, SMALTI_ECORRUPT,
 				   "the gradient was not finite in %" PRId64

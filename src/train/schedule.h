@@ -8,19 +8,19 @@
 /* Returns the base rate of a global batch. */
 double smalti_base_rate(double rate, enum smalti_rate_rule rule, int64_t batch);
 
-struct smalti_schedule {
+struct smalti_rate_schedule {
 	enum smalti_schedule_kind kind;
 	int64_t warmup, total; /* steps */
 };
 
 /* Returns the base rate's factor after `steps` steps. */
-double smalti_schedule_factor(const struct smalti_schedule *schedule, int64_t steps);
+double smalti_schedule_factor(const struct smalti_rate_schedule *schedule, int64_t steps);
 
 /* Returns the decay of the weights' average in its update number `update`, from 1 on. */
-double smalti_average_decay(double most, int64_t update);
+double smalti_average_decay(double max, int64_t update);
 
-/* Returns the factor that clips a gradient of this norm to `most`; `most` 0: 1. */
-double smalti_clip_factor(double norm, double most);
+/* Returns the factor that clips a gradient of this norm to `max`; `max` 0: 1. */
+double smalti_clip_factor(double norm, double max);
 
 /* The loss's factor in f16, so that gradients are not too small for the type. */
 struct smalti_loss_scale {

@@ -90,7 +90,7 @@ static int add_lane(struct lanes *lanes, int64_t to, int64_t from, int64_t sampl
 	    smalti_task_group_new(lanes->trainer->session, "sum", INT64_MAX, error);
 	if (!task_group)
 		return -1;
-	smalti_task_group_needs(task_group, lanes->trainer->task_group);
+	smalti_task_group_depends_on(task_group, lanes->trainer->task_group);
 	lanes->sums[lanes->inserted++] = (struct sum){task_group, samples};
 	for (int part = 0; part < lanes->parts; part++)
 		add_all(lanes, task_group, of_lane(lanes, from)[part], of_lane(lanes, to)[part]);
@@ -186,7 +186,7 @@ static struct smalti_task_group *begin_sample(struct window *window, struct lane
 		smalti_ranks_give_up(error);
 		return NULL;
 	}
-	smalti_task_group_needs(task_group, trainer->task_group);
+	smalti_task_group_depends_on(task_group, trainer->task_group);
 	window->task_groups[window->inserted++ % window->size] = task_group;
 	return task_group;
 }
@@ -243,7 +243,7 @@ static int compute_gradient(struct smalti_trainer *trainer, struct lanes *lanes,
 			    struct smalti_training_sample *samples, struct smalti_loss_parts *parts,
 			    double *flops, struct smalti_error *error)
 {
-	struct window window = {.size = trainer->plan.together};
+	struct window window = {.size = trainer->plan.micro_batch};
 	const struct work work = {trainer, lanes, &window, samples, parts};
 	window.task_groups = smalti_calloc(window.size, sizeof(struct smalti_task_group *), error);
 	int status = window.task_groups ? 0 : -1;
@@ -308,7 +308,7 @@ static void insert_update(struct smalti_trainer *trainer, struct smalti_tile *co
 static double rate_of(const struct smalti_trainer *trainer)
 {
 	const struct smalti_optimizer_options *o = &trainer->options->optimizer;
-	const struct smalti_schedule schedule = {o->schedule, o->warmup, trainer->options->steps};
+	const struct smalti_rate_schedule schedule = {o->schedule, o->warmup, trainer->options->steps};
 	return smalti_base_rate(o->rate, o->rule, trainer->options->batch) *
 	       smalti_schedule_factor(&schedule, trainer->state.updates);
 }

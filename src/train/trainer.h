@@ -39,9 +39,9 @@ struct smalti_step_shape {
 
 /* How the samples of a step are computed. It changes memory and speed, and no bit. */
 struct smalti_step_plan {
-	int64_t together;               /* samples at a time */
-	int64_t recomputed;             /* blocks */
-	bool bounded;                   /* layers take turns, so that memory stays within the count */
+	int64_t micro_batch; /* samples at a time */
+	int64_t recomputed;  /* blocks */
+	bool bounded;        /* there are barriers between layers, so that memory stays within the count */
 	struct smalti_step_shape shape; /* of which it is the plan */
 	/* The most bytes of tiles, of the workers' kernels, and of the whole process; 0: they cannot be
 	 * counted. @{ */
@@ -100,7 +100,7 @@ int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct s
 			    struct smalti_step_plan *plan, struct smalti_error *error);
 /* Returns how many sums of gradients exist at a time, of `lanes` of a batch, with so many samples at a
  * time. */
-int64_t smalti_most_lanes(int64_t batch, int64_t lanes, int64_t together);
+int64_t smalti_max_lanes(int64_t batch, int64_t lanes, int64_t micro_batch);
 
 struct smalti_step_result {
 	double loss, mse, vb; /* means over the batch */

@@ -44,7 +44,7 @@ static int make_file(void)
 
 static uint64_t sum; /* reads what a record points to */
 
-static void check(const struct smalti_record *record, int64_t index, int64_t size)
+static void check(const struct smalti_dataset_record *record, int64_t index, int64_t size)
 {
 	if (record->index != index || strlen(record->key) > SMALTI_KEY_BYTES ||
 	    !smalti_utf8_valid(record->key, strlen(record->key)))
@@ -67,7 +67,7 @@ static void read_all(struct smalti_dataset *dataset, int64_t size)
 	const int64_t count = smalti_dataset_info(dataset)->count;
 	for (int64_t i = 0; i <= 2 * count; i++) {
 		struct smalti_error error = SMALTI_NO_ERROR, seeking = SMALTI_NO_ERROR;
-		struct smalti_record record;
+		struct smalti_dataset_record record;
 		const int64_t index = i <= count ? i : 2 * count - i;
 		if (i > count && smalti_dataset_seek(dataset, index, &seeking) < 0)
 			abort();

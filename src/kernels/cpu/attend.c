@@ -11,14 +11,14 @@ int64_t smalti_attention_state(int64_t queries, int64_t heads, int64_t head_dim)
 }
 
 /* 2^40 tokens exceed any memory, and keep the sizes of the working memory within 64 bits. */
-static const int64_t most_tokens = (int64_t)1 << 40;
+static const int64_t max_tokens = (int64_t)1 << 40;
 
 /* Counts the keys of a call; -1 for too many, or a negative number. */
 static int64_t count_keys(int64_t blocks, const struct smalti_keys *block)
 {
 	int64_t keys = 0;
 	for (int64_t i = 0; i < blocks; i++) {
-		if (block[i].count < 0 || block[i].count > most_tokens - keys)
+		if (block[i].count < 0 || block[i].count > max_tokens - keys)
 			return -1;
 		keys += block[i].count;
 	}
@@ -29,7 +29,7 @@ static int check_attention(const struct smalti_attention *a, const struct smalti
 			   struct smalti_error *error)
 {
 	int64_t width = a->heads * a->head_dim, keys = count_keys(a->blocks, blocks);
-	if (a->queries < 0 || a->queries > most_tokens || keys < 0)
+	if (a->queries < 0 || a->queries > max_tokens || keys < 0)
 		return smalti_fail(
 		    error, SMALTI_EINVAL,
 		    "attention of %lld queries and %lld blocks of keys: expected at most 2^40 tokens",

@@ -8,7 +8,7 @@
 #include "kernels/scratch.h"
 
 /* The sizes of a block: its scores and their gradients stay in a level-2 cache. */
-enum { KEYS = 256, QUERIES = 256, MOST_DIM = 1024 };
+enum { KEYS = 256, QUERIES = 256, MAX_DIM = 1024 };
 
 struct work {
 	float *delta;              /* of each query: see struct smalti_attention_weights */
@@ -30,7 +30,7 @@ static void sum_products(const struct smalti_attention_backward *a, const void *
 			 float *delta)
 {
 	const int64_t dim = a->head_dim, width = a->heads * dim;
-	float result[MOST_DIM], gradient[MOST_DIM];
+	float result[MAX_DIM], gradient[MAX_DIM];
 	for (int64_t query = 0; query < a->queries; query++) {
 		smalti_operand(dim, a->dtype, (const char *)y + query * width * smalti_dtype_bytes(a->dtype),
 			       a->dtype, result);
@@ -161,9 +161,9 @@ static int do_head(const struct smalti_attention_backward *a, const struct head 
 
 static int check(const struct smalti_attention_backward *a, struct smalti_error *error)
 {
-	const int64_t most_tokens = (int64_t)1 << 32;
-	if (a->heads < 1 || a->heads > 1 << 16 || a->head_dim < 1 || a->head_dim > MOST_DIM ||
-	    a->queries < 1 || a->keys < 1 || a->queries > most_tokens || a->keys > most_tokens)
+	const int64_t max_tokens = (int64_t)1 << 32;
+	if (a->heads < 1 || a->heads > 1 << 16 || a->head_dim < 1 || a->head_dim > MAX_DIM ||
+	    a->queries < 1 || a->keys < 1 || a->queries > max_tokens || a->keys > max_tokens)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "attention's gradients of %lld queries, %lld keys and %lld heads of %lld: "
 				   "expected 1 to 2^32 tokens, and 1 to 65536 heads of 1 to 1024",

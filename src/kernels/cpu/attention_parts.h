@@ -41,8 +41,8 @@ struct span {
 	int64_t keys;       /* 0 behind the last block */
 };
 
-/* Returns the span after `span`: at most `most` keys. The first span follows one of zeros. */
-INLINE struct span next_span(const struct smalti_attention *a, const struct smalti_keys *blocks, int64_t most,
+/* Returns the span after `span`: at most `max` keys. The first span follows one of zeros. */
+INLINE struct span next_span(const struct smalti_attention *a, const struct smalti_keys *blocks, int64_t max,
 			     struct span span)
 {
 	span.first += span.keys;
@@ -51,7 +51,7 @@ INLINE struct span next_span(const struct smalti_attention *a, const struct smal
 		span.block++;
 		span.key = 0;
 	}
-	span.keys = span.block < a->blocks ? smalti_min(blocks[span.block].count - span.key, most) : 0;
+	span.keys = span.block < a->blocks ? smalti_min(blocks[span.block].count - span.key, max) : 0;
 	return span;
 }
 
@@ -122,14 +122,14 @@ struct operands {
 
 /* Lists what the next span needs, of this head or the next, and the rows of the result. */
 static struct prefetch next_rows(const struct smalti_attention *a, const struct operands *o, int64_t head,
-				 struct span span, int64_t most, int64_t turns)
+				 struct span span, int64_t max, int64_t turns)
 {
 	struct prefetch prefetch = {.row_bytes = a->head_dim * smalti_dtype_bytes(a->dtype)};
 	const int64_t width = a->heads * a->head_dim;
-	struct span next = next_span(a, o->blocks, most, span);
+	struct span next = next_span(a, o->blocks, max, span);
 	const bool other_head = !next.keys;
 	if (other_head)
-		next = next_span(a, o->blocks, most, (struct span){0});
+		next = next_span(a, o->blocks, max, (struct span){0});
 	const int64_t its_head = head + other_head;
 	if (its_head < a->heads) {
 		prefetch_add(&prefetch, a, span_keys(a, o->blocks, &next, its_head), a->k_stride, next.keys);

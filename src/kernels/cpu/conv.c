@@ -9,9 +9,9 @@ enum { LONGEST = 1 << 24 }; /* sizes of all forms stay within 64 bits */
 
 static int check(const struct smalti_conv *conv, struct smalti_error *error)
 {
-	int64_t least = conv->rows < conv->width ? conv->rows : conv->width;
-	int64_t most = conv->rows > conv->width ? conv->rows : conv->width;
-	if (least < 0 || conv->in < 1 || conv->out < 1 || most > LONGEST || conv->in > LONGEST ||
+	int64_t min = conv->rows < conv->width ? conv->rows : conv->width;
+	int64_t max = conv->rows > conv->width ? conv->rows : conv->width;
+	if (min < 0 || conv->in < 1 || conv->out < 1 || max > LONGEST || conv->in > LONGEST ||
 	    conv->out > LONGEST)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "convolution of %lld rows, %lld wide, %lld in, %lld out: expected 1 to %d",

@@ -46,8 +46,8 @@ static int64_t parts(int64_t whole, int64_t part)
  * bytes. */
 static int64_t lines_of(int64_t lines, int64_t terms, int64_t bytes)
 {
-	const int64_t most = bytes / 2 / terms / (2 * TILE) * (2 * TILE);
-	return smalti_round_up(parts(lines, parts(lines, most)), 2 * TILE);
+	const int64_t max = bytes / 2 / terms / (2 * TILE) * (2 * TILE);
+	return smalti_round_up(parts(lines, parts(lines, max)), 2 * TILE);
 }
 
 static struct cut cut_of(const struct smalti_dense *d)

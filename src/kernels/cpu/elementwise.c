@@ -47,13 +47,13 @@ void FOR_ISA(smalti_multiply)(int64_t count, const float *z, enum smalti_dtype d
 			  vec_read(SMALTI_F32, z, i, count - i) * vec_read(dtype, operand, i, count - i));
 }
 
-/* Returns levels 0 … `most` of [-1, 1] by the operations of docs/reference.md 5.4, one by one and none fused,
+/* Returns levels 0 … `max` of [-1, 1] by the operations of docs/reference.md 5.4, one by one and none fused,
  * so that all machines have equal bits. */
-INLINE uvec levels(vec x, float most)
+INLINE uvec levels(vec x, float max)
 {
 	vec value = x * 0.5f + 0.5f;
 	value = vec_min(vec_max(value, vec_set1(0.f)), vec_set1(1.f)); /* NaN becomes 0 */
-	return (uvec)(value * most + ROUNDER) & 0xffff;
+	return (uvec)(value * max + ROUNDER) & 0xffff;
 }
 
 void FOR_ISA(smalti_to_u8)(int64_t count, const float *x, uint8_t *y)

@@ -26,11 +26,11 @@ static void insert(int64_t top, const struct smalti_match *match, struct smalti_
 }
 
 /* Tells whether any score might be among the best. Few are, so most of the time is spent here. */
-static bool any_reaches(const float *scores, int64_t count, float least)
+static bool any_reaches(const float *scores, int64_t count, float min)
 {
 	int any = 0;
 	for (int64_t i = 0; i < count; i++)
-		any |= scores[i] >= least;
+		any |= scores[i] >= min;
 	return any;
 }
 

@@ -47,10 +47,10 @@ static double widening(int64_t in, int64_t out)
 	return in > out ? (double)in / (double)out : 1;
 }
 
-int64_t smalti_taps_most(enum smalti_filter filter, int64_t in, int64_t out)
+int64_t smalti_taps_max(enum smalti_filter filter, int64_t in, int64_t out)
 {
-	const int64_t most = 2 * (int64_t)ceil(filters[filter].support * widening(in, out)) + 1;
-	return most < in ? most : in;
+	const int64_t max = 2 * (int64_t)ceil(filters[filter].support * widening(in, out)) + 1;
+	return max < in ? max : in;
 }
 
 static int32_t to_fixed(double weight)

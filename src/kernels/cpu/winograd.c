@@ -277,10 +277,10 @@ int64_t FOR_ISA(smalti_winograd_slab)(const struct smalti_conv *conv)
  * over a cache. */
 static struct block lay_out(const struct smalti_conv *conv)
 {
-	const int64_t most = smalti_round_up(block_tiles(conv), STEP);
+	const int64_t max = smalti_round_up(block_tiles(conv), STEP);
 	struct block b = {.conv = conv, .columns = (conv->width + WINOGRAD_TILE - 1) / WINOGRAD_TILE};
-	b.v_stride = smalti_round_up(most * smalti_round_up(conv->in, LANES), 32) + 16;
-	b.m_stride = smalti_round_up(most * smalti_round_up(conv->out, LANES), 32) + 16;
+	b.v_stride = smalti_round_up(max * smalti_round_up(conv->in, LANES), 32) + 16;
+	b.m_stride = smalti_round_up(max * smalti_round_up(conv->out, LANES), 32) + 16;
 	return b;
 }
 
@@ -299,9 +299,9 @@ void FOR_ISA(smalti_winograd)(const struct smalti_conv *conv, const void *x, con
 	memset(zeros, 0, (size_t)conv->in * sizeof(float));
 	b.zeros = zeros;
 	const int64_t all = (conv->rows + WINOGRAD_TILE - 1) / WINOGRAD_TILE * b.columns;
-	const int64_t most = block_tiles(conv);
+	const int64_t max = block_tiles(conv);
 	for (; b.first < all; b.first += b.tiles) {
-		b.tiles = smalti_min(all - b.first, most);
+		b.tiles = smalti_min(all - b.first, max);
 		read_inputs(&b, x, v);
 		for (int64_t point = 0; point < WINOGRAD_POINTS; point++)
 			multiply(&b, v + point * b.v_stride, packed + point * u_stride,

@@ -58,7 +58,7 @@ KERNEL(copy)(GLOBAL const uchar *x, GLOBAL uchar *y, struct copy_arguments a)
 }
 
 /* The second's place may be no multiple of a word. */
-KERNEL(join)(GLOBAL const uchar *first, GLOBAL const uchar *second, GLOBAL uchar *y, struct join_arguments a)
+KERNEL(concat)(GLOBAL const uchar *first, GLOBAL const uchar *second, GLOBAL uchar *y, struct concat_arguments a)
 {
 	const int64_t words = (a.first_bytes + 3) / 4;
 	if (INDEX < words)
@@ -72,7 +72,7 @@ KERNEL(join)(GLOBAL const uchar *first, GLOBAL const uchar *second, GLOBAL uchar
 }
 
 /* A thread for two bytes. */
-KERNEL(take_columns)(GLOBAL const uchar *x, GLOBAL uchar *y, struct take_columns_arguments a)
+KERNEL(slice_columns)(GLOBAL const uchar *x, GLOBAL uchar *y, struct slice_columns_arguments a)
 {
 	const int64_t columns = a.columns / 2, row = INDEX / columns, column = INDEX % columns;
 	if (row < a.rows * a.parts)

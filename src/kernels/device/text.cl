@@ -17,7 +17,7 @@ KERNEL(embed_tokens)(GLOBAL const int32_t *ids, GLOBAL const void *table, GLOBAL
 
 /* y [rows, columns] = gelu(gate) ⊙ x, both f32, the gate rounded to y's dtype as it is on the CPUs. */
 KERNEL(gelu_multiply)(GLOBAL const float *gate, GLOBAL const float *x, GLOBAL void *y,
-		      struct gated_gelu_arguments a)
+		      struct geglu_arguments a)
 {
 	if (INDEX < a.rows * a.columns)
 		store_element(y, a.result, INDEX, rounded_to(a.result, gelu_of(gate[INDEX])) * x[INDEX]);
@@ -25,7 +25,7 @@ KERNEL(gelu_multiply)(GLOBAL const float *gate, GLOBAL const float *x, GLOBAL vo
 
 /* Does the same in eights, of which a thread has one. */
 DEVICE void multiply_eight(enum smalti_dtype dtype, GLOBAL const float *gate, GLOBAL const float *x,
-			   GLOBAL void *y, const struct gated_gelu_arguments *a)
+			   GLOBAL void *y, const struct geglu_arguments *a)
 {
 	const uint i = (uint)INDEX;
 	float values[8], factors[8];
@@ -40,7 +40,7 @@ DEVICE void multiply_eight(enum smalti_dtype dtype, GLOBAL const float *gate, GL
 }
 
 #define GELU_MULTIPLY(dtype)                                                                                 \
-	(GLOBAL const float *gate, GLOBAL const float *x, GLOBAL void *y, struct gated_gelu_arguments a)     \
+	(GLOBAL const float *gate, GLOBAL const float *x, GLOBAL void *y, struct geglu_arguments a)          \
 	{                                                                                                    \
 		multiply_eight(dtype, gate, x, y, &a);                                                       \
 	}
@@ -49,7 +49,7 @@ KERNEL(gelu_multiply_f16) GELU_MULTIPLY(SMALTI_F16)
 KERNEL(gelu_multiply_bf16) GELU_MULTIPLY(SMALTI_BF16)
 
 /* Multiplies y [rows, columns] by factors, both of y's dtype. */
-KERNEL(multiply)(GLOBAL const void *factors, GLOBAL void *y, struct gated_gelu_arguments a)
+KERNEL(multiply)(GLOBAL const void *factors, GLOBAL void *y, struct geglu_arguments a)
 {
 	if (INDEX < a.rows * a.columns)
 		store_element(y, a.result, INDEX,
@@ -58,7 +58,7 @@ KERNEL(multiply)(GLOBAL const void *factors, GLOBAL void *y, struct gated_gelu_a
 
 /* Does the same in eights, of which a thread has one. */
 DEVICE void scale_eight(enum smalti_dtype dtype, GLOBAL const void *factors, GLOBAL void *y,
-			const struct gated_gelu_arguments *a)
+			const struct geglu_arguments *a)
 {
 	const uint i = (uint)INDEX;
 	float values[8], scales[8];
@@ -73,7 +73,7 @@ DEVICE void scale_eight(enum smalti_dtype dtype, GLOBAL const void *factors, GLO
 }
 
 #define MULTIPLY(dtype)                                                                                      \
-	(GLOBAL const void *factors, GLOBAL void *y, struct gated_gelu_arguments a)                          \
+	(GLOBAL const void *factors, GLOBAL void *y, struct geglu_arguments a)                               \
 	{                                                                                                    \
 		scale_eight(dtype, factors, y, &a);                                                          \
 	}

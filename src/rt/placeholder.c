@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rt/refused.h"
+#include "rt/placeholder.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -39,7 +39,7 @@ static char *map(int64_t bytes)
 	return mapped ? memory : NULL;
 }
 
-int smalti_refused_prepare(int64_t bytes, struct smalti_error *error)
+int smalti_placeholder_prepare(int64_t bytes, struct smalti_error *error)
 {
 	const int count = atomic_load(&places);
 	const int64_t largest = count ? place[count - 1].bytes : PIECE / 2;
@@ -56,13 +56,13 @@ int smalti_refused_prepare(int64_t bytes, struct smalti_error *error)
 	return 0;
 }
 
-void *smalti_refused_place(int64_t bytes)
+void *smalti_placeholder_memory(int64_t bytes)
 {
 	const int count = atomic_load(&places);
 	return count && bytes <= place[count - 1].bytes ? place[count - 1].memory : &nothing;
 }
 
-bool smalti_refused_has(const void *memory)
+bool smalti_placeholder_has(const void *memory)
 {
 	for (int i = 0; i < atomic_load(&places); i++)
 		if (memory == place[i].memory)
@@ -70,7 +70,7 @@ bool smalti_refused_has(const void *memory)
 	return memory == &nothing;
 }
 
-void smalti_refused_free(void)
+void smalti_placeholder_free(void)
 {
 	for (int i = 0; i < atomic_load(&places); i++)
 		munmap(place[i].memory, (size_t)place[i].bytes);
