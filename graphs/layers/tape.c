@@ -49,38 +49,26 @@ void smalti_tape_go(struct smalti_tape *tape, int part)
 /* Forward */
 
 /* Makes room for one more element of a list of `count`; false, with the task group broken, without memory. */
-static bool grow(struct smalti_tape *tape, void **list, int64_t count, int64_t *room, int64_t bytes)
+static bool grow(const struct smalti_tape *tape, void *list, int64_t count, int64_t bytes)
 {
-	enum { LEAST = 64 };
-	if (count < *room)
-		return true;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	const int64_t more = smalti_max(LEAST, 2 * *room);
-	void *grown = smalti_calloc(more, bytes, &error);
-	if (!grown) {
-		smalti_task_group_break(tape->task_group, &error);
-		return false;
-	}
-	if (count > 0)
-		memcpy(grown, *list, (size_t)(count * bytes));
-	free(*list);
-	*list = grown;
-	*room = more;
-	return true;
+	if (smalti_grow(list, count, bytes, &error) == 0)
+		return true;
+	smalti_task_group_break(tape->task_group, &error);
+	return false;
 }
 
 /* Returns the number of a new variable; 0, with the task group broken, without memory. */
 static int64_t add_variable(struct smalti_tape *tape, int64_t count)
 {
-	const int64_t each = tape->parts * (int64_t)sizeof(struct smalti_tile *);
-	int64_t room = tape->variable_room;
-	if (!grow(tape, (void **)&tape->gradients, tape->variable_count, &room, each) ||
-	    !grow(tape, (void **)&tape->variables, tape->variable_count, &tape->variable_room,
-		  sizeof(*tape->variables)))
+	const int64_t i = tape->variable_count, each = tape->parts * (int64_t)sizeof(struct smalti_tile *);
+	if (!grow(tape, &tape->gradients, i, each) ||
+	    !grow(tape, &tape->variables, i, sizeof(*tape->variables)))
 		return 0;
-	tape->variables[tape->variable_count++] =
+	memset(tape->gradients + i * tape->parts, 0, (size_t)each);
+	tape->variables[i] =
 	    (struct smalti_variable){.count = count, .part = tape->part, .record = -1, .held = true};
-	return tape->variable_count;
+	return ++tape->variable_count;
 }
 
 struct smalti_value smalti_value_declare(struct smalti_tape *tape, int64_t rows, int64_t columns,
@@ -135,7 +123,7 @@ void smalti_value_release(struct smalti_tape *tape, struct smalti_value *value)
 /* Returns the place of a new record; NULL, with the task group broken, without memory. */
 static struct smalti_record *add_record(struct smalti_tape *tape, const struct smalti_record *record)
 {
-	if (!grow(tape, (void **)&tape->list, tape->count, &tape->room, sizeof(*tape->list))) {
+	if (!grow(tape, &tape->list, tape->count, sizeof(*tape->list))) {
 		free(record->keys);
 		return NULL;
 	}

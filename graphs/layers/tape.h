@@ -58,9 +58,9 @@ struct smalti_tape {
 	const int *place; /* of each part */
 	struct smalti_variable *variables;
 	struct smalti_tile **gradients; /* of each variable at each part */
-	int64_t variable_count, variable_room;
+	int64_t variable_count;
 	struct smalti_record *list;
-	int64_t count, room;
+	int64_t count;
 	int64_t open; /* the innermost task that has begun and not ended; -1: none */
 	/* The gradients of the weights: of each part and parameter; `written`: they are to be added to. */
 	struct smalti_tile *const *const *weights;

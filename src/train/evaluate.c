@@ -62,7 +62,7 @@ int smalti_trainer_evaluate(struct smalti_trainer *trainer, struct smalti_traini
 {
 	struct smalti_trained *graph = averages ? trainer->average_graph : trainer->graph;
 	const int64_t max = trainer->options->held_out_items;
-	struct smalti_loss_parts parts[SMALTI_EVALUATED_TIMESTEPS];
+	struct smalti_loss_parts parts[SMALTI_EVALUATED_TIMESTEPS] = {{.mse = 0}};
 	struct smalti_training_sample sample = {.index = 0};
 	int status = smalti_training_data_rewind(held_out, error);
 	*evaluation = (struct smalti_evaluation){0};
