@@ -292,6 +292,10 @@ for format in pixart safetensors webdataset; do
     wait $! || grep -qF 'stopped by SIGINT' err || fail "$(cat err)"
     expect 0 '400 items' export_features many -f $format "${shards[@]}" -o part-$format
     same whole-$format part-$format
+    # Killed between its last file and the end.
+    : >part-$format/.lock
+    expect 0 '' export_features many -f $format "${shards[@]}" -o part-$format
+    same whole-$format part-$format
 done
 to_full_disk() {
     "$@" >/dev/full

@@ -197,8 +197,10 @@ static int export_opened(struct smalti_export_run *run, struct smalti_error *err
 	if (found < 0)
 		return -1;
 	run->progress->before = run->progress->rows;
-	if (run->progress->complete)
+	if (run->progress->complete) {
+		smalti_hold_clean(run->options->output);
 		return 0;
+	}
 	if (!found && run->kind->check && run->kind->check(run, error))
 		return -1;
 	return export_all(run, error);

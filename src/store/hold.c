@@ -50,6 +50,13 @@ struct smalti_hold *smalti_hold_open(const char *directory, const char *makes, s
 	return NULL;
 }
 
+void smalti_hold_clean(const char *directory)
+{
+	SCOPED(free) char *file = smalti_format(NULL, "%s/.lock", directory);
+	if (file && access(file, F_OK) == 0)
+		smalti_hold_close(smalti_hold_open(directory, "", NULL));
+}
+
 void smalti_hold_close(struct smalti_hold *hold)
 {
 	if (!hold)

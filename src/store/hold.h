@@ -13,3 +13,5 @@ struct smalti_hold *smalti_hold_open(const char *directory, const char *makes, s
 /* Removes the lock's file, too. NULL is fine. */
 void smalti_hold_close(struct smalti_hold *hold);
 SCOPED_RELEASE(struct smalti_hold *, smalti_hold_close)
+/* Removes the lock's file if a killed process has left it. */
+void smalti_hold_clean(const char *directory);
