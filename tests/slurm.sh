@@ -182,7 +182,7 @@ for made in one.png $(! for_mpi || echo ranks.png); do cmp "$made" alone.png; do
 
 # A training by two ranks, whose time ends: it puts itself back, and goes on to the bytes of one process.
 if for_mpi; then
-    steps=(features --init config.json --steps 120 --batch 2 --save-every 20 --keep 0 --strategy data2 --cpus 1 -q -o)
+    steps=(features --init config.json --steps 400 --batch 2 --save-every 20 --strategy data2 --cpus 1 -q -o)
     job=$(submit train --ntasks=2 -- "${steps[@]}" spread)
     begun() { [ -d spread/step-20 ]; }
     until_true 'two ranks make no checkpoint' begun
@@ -192,5 +192,5 @@ if for_mpi; then
     soon "$job"
     until_true "job $job does not end" is COMPLETED "$job"
     "$SMALTI" train "${steps[@]}" alone
-    same alone/step-120 spread/step-120
+    same alone/step-400 spread/step-400
 fi
