@@ -93,7 +93,10 @@ last_step() { ! [ -d killed ] || find killed -maxdepth 1 -name 'step-*' | sed 's
 # goes_on: until there is a later checkpoint than before.
 goes_on() {
     local before=$1
-    until [ "0$(last_step)" -gt "$before" ]; do sleep 0.1; done
+    until [ "0$(last_step)" -gt "$before" ]; do
+        kill -0 $! 2>kill.err || fail "it ended before there was a checkpoint: $(cat said)"
+        sleep 0.1
+    done
 }
 for ((kill = 0; kill < kills; kill++)); do
     before=$(last_step)

@@ -184,7 +184,7 @@ for made in one.png $(! for_mpi || echo ranks.png); do cmp "$made" alone.png; do
 if for_mpi; then
     steps=(features --init config.json --steps 400 --batch 2 --save-every 20 --strategy data2 --cpus 1 -q -o)
     job=$(submit train --ntasks=2 -- "${steps[@]}" spread)
-    begun() { [ -d spread/step-20 ]; }
+    begun() { compgen -G 'spread/step-*' >begun; }
     until_true 'two ranks make no checkpoint' begun
     scancel --batch --signal=USR1 "$job"
     queued() { grep -qsF 'it goes on in the queue' "smalti-train-$job.log" && is PENDING,RUNNING "$job"; }
