@@ -14,7 +14,7 @@
 struct smalti_trained;
 struct smalti_trained_functions; /* of an architecture: graphs/trained_pass.h */
 
-/* Tells whether a strategy is possible in training: 0, or -1 with SMALTI_EUNSUPPORTED. */
+/* Returns 0 if training supports a strategy, or -1 with SMALTI_EUNSUPPORTED. */
 int smalti_trained_check(const struct smalti_strategy *strategy, struct smalti_error *error);
 
 /* Makes a denoiser that trains parameters, which outlive it. Products of tokens round operands to

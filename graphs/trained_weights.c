@@ -70,22 +70,27 @@ void smalti_weight_take_parameter(struct smalti_weight *weight, const struct sma
 
 /* Copies within a step */
 
-/* Tells whether products read a rounded copy of it. The parts of a cut tensor are the weights of shards. */
+/* Tells whether operations read it. Those of a sharded tensor read its slices instead. */
+static bool is_read(const struct smalti_weight *weight)
+{
+	return weight->slice || !parameter_of(weight, 0)->cut.is_part;
+}
+
+/* Tells whether products read a rounded copy of it. */
 static bool is_rounded(const struct smalti_weight *weight)
 {
 	const struct smalti_weight_source *source = &weight->source;
-	return source->kind == SMALTI_WEIGHT_MATRIX && source->compute != SMALTI_F32 &&
-	       (weight->slice || !parameter_of(weight, 0)->cut.is_part);
+	return source->kind == SMALTI_WEIGHT_MATRIX && source->compute != SMALTI_F32 && is_read(weight);
 }
 
+/* Tells whether operations read a copy that joins its parts. */
 static bool is_joined(const struct smalti_weight *weight)
 {
-	return weight->source.kind == SMALTI_WEIGHT_VECTOR && weight->source.parts > 1 &&
-	       (weight->slice || !parameter_of(weight, 0)->cut.is_part);
+	return weight->source.kind == SMALTI_WEIGHT_VECTOR && weight->source.parts > 1 && is_read(weight);
 }
 
-/* Tells whether rounded copies pay: they are smaller to move, and rounded once. */
-static bool copies_pay(const struct smalti_weights *weights, const struct smalti_session *session)
+/* Tells whether rounded copies save time: they are smaller to move, and rounded once. */
+static bool copies_save_time(const struct smalti_weights *weights, const struct smalti_session *session)
 {
 	return smalti_session_place_count(session) > 1 ||
 	       smalti_product_dtype(weights->compute) != weights->compute;
@@ -122,7 +127,7 @@ static void join_parts(struct smalti_weight *weight, struct smalti_task_group *t
 
 void smalti_weights_begin_step(struct smalti_weights *weights, struct smalti_task_group *task_group)
 {
-	const bool rounds = copies_pay(weights, task_group->session);
+	const bool rounds = copies_save_time(weights, task_group->session);
 	for (struct smalti_weight *weight = weights->first; weight; weight = weight->next)
 		if (rounds && is_rounded(weight))
 			round_parts(weight, task_group);
@@ -145,7 +150,7 @@ void smalti_weights_end_step(struct smalti_weights *weights)
 
 int64_t smalti_weights_step_bytes(const struct smalti_weights *weights, const struct smalti_session *session)
 {
-	const bool rounds = copies_pay(weights, session);
+	const bool rounds = copies_save_time(weights, session);
 	int64_t bytes = 0;
 	for (const struct smalti_weight *weight = weights->first; weight; weight = weight->next)
 		for (int i = 0; i < weight->source.parts; i++)

@@ -50,6 +50,16 @@ same() {
     diff -r "$1" "$2" || fail "$1 and $2 differ"
 }
 
+# small_config HEADS DIM: the config.json of a transformer of two blocks that trains in seconds.
+small_config() {
+    cat <<JSON
+{"_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", "attention_bias": true, "attention_head_dim": $2,
+ "caption_channels": 128, "cross_attention_dim": $(($1 * $2)), "in_channels": 4, "interpolation_scale": 1, "norm_elementwise_affine": false,
+ "norm_eps": 1e-06, "norm_type": "ada_norm_single", "num_attention_heads": $1, "num_layers": 2, "out_channels": 8, "patch_size": 2,
+ "sample_size": 16, "use_additional_conditions": false}
+JSON
+}
+
 # Whether the program was built with sanitizers. Not by a pipe into grep -q: who writes into it may be killed.
 sanitized() {
     grep -qsaF __asan_init "$SMALTI" "$(dirname "$SMALTI")"/.libs/*smalti*

@@ -81,12 +81,7 @@ shard='shard-000000000005-000000000010.h5'
 survives 24 $shard "$SMALTI" verify read
 survives 24 $shard "$SMALTI" retrieve index read -o made -q
 survives 24 $shard "$SMALTI" export --format safetensors read -o made -q
-cat >config.json <<'JSON'
-{"_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", "attention_bias": true, "attention_head_dim": 16,
- "caption_channels": 128, "cross_attention_dim": 32, "in_channels": 4, "interpolation_scale": 1, "norm_elementwise_affine": false,
- "norm_eps": 1e-06, "norm_type": "ada_norm_single", "num_attention_heads": 2, "num_layers": 2, "out_channels": 8, "patch_size": 2,
- "sample_size": 16, "use_additional_conditions": false}
-JSON
+small_config 2 16 >config.json
 survives 12 $shard "$SMALTI" train read --init config.json --batch 3 --steps 4 --save-every 1 --keep 0 -o made # names rows that it leaves out
 
 # An index, and what is searched for in it.

@@ -161,12 +161,7 @@ expect 0 '' "$SMALTI" verify shared
 "$rows" dump shared | cmp - whole.txt
 
 # The other scripts, on a GPU by SLURM's books; and the ranks of one image.
-cat >config.json <<'JSON'
-{"_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", "attention_bias": true, "attention_head_dim": 16,
- "caption_channels": 128, "cross_attention_dim": 32, "in_channels": 4, "interpolation_scale": 1, "norm_elementwise_affine": false,
- "norm_eps": 1e-06, "norm_type": "ada_norm_single", "num_attention_heads": 2, "num_layers": 2, "out_channels": 8, "patch_size": 2,
- "sample_size": 16, "use_additional_conditions": false}
-JSON
+small_config 2 16 >config.json
 "$SMALTI" extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" -k prompt --img-size 128 --range 0:3 -q -o features
 image=(-p 'a red star' --size 64x64 --steps 2 --tile-tokens 8 --tile-rows 4 --strategy patch2 -q -o)
 jobs=("$(submit generate --gres=gpu:1 -- "${image[@]}" one.png)")

@@ -15,12 +15,7 @@ if sanitized; then kills=3; fi
 data=$SMALTI_TESTDATA/extract/InternData/data_info.json
 "$SMALTI" extract "$data" -k prompt --img-size 256 --shard-items 5 -q -o features
 "$SMALTI" extract "$data" -k prompt --img-size 256 --shard-items 5 --range 0:3 -q -o more
-cat >config.json <<'JSON'
-{"_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", "attention_bias": true, "attention_head_dim": 16,
- "caption_channels": 128, "cross_attention_dim": 32, "in_channels": 4, "interpolation_scale": 1, "norm_elementwise_affine": false,
- "norm_eps": 1e-06, "norm_type": "ada_norm_single", "num_attention_heads": 2, "num_layers": 2, "out_channels": 8, "patch_size": 2,
- "sample_size": 16, "use_additional_conditions": false}
-JSON
+small_config 2 16 >config.json
 train=("$SMALTI" train features more --init config.json --steps 9 --batch 3 --warmup 2 --lr 1e-3 --save-every 2 --ema 0.9)
 
 # Once, to the end: what is there, and that evaluation and log say what there is to say.

@@ -16,12 +16,7 @@ fi
 cd "$work"
 
 "$SMALTI" extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" -k prompt --img-size 128 -q -o features
-cat >config.json <<'JSON'
-{"_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", "attention_bias": true, "attention_head_dim": 48,
- "caption_channels": 128, "cross_attention_dim": 192, "in_channels": 4, "interpolation_scale": 1, "norm_elementwise_affine": false,
- "norm_eps": 1e-06, "norm_type": "ada_norm_single", "num_attention_heads": 4, "num_layers": 2, "out_channels": 8, "patch_size": 2,
- "sample_size": 16, "use_additional_conditions": false}
-JSON
+small_config 4 48 >config.json
 
 # run NAME OPTION...: two steps of four samples.
 run() {

@@ -22,7 +22,7 @@ struct smalti_layer {
 	void (*backward)(struct smalti_tape *tape, const struct smalti_record *record);
 };
 
-/* What a layer did; members that it does not need are 0. */
+/* A record says what a layer did. Members that it does not need are 0. */
 struct smalti_record {
 	const struct smalti_layer *layer;
 	int part;
@@ -116,7 +116,7 @@ int smalti_tape_begin_backward(struct smalti_tape *tape, struct smalti_tile *con
 /* Inserts the backwards of the records from a mark on, and drops these. */
 void smalti_tape_backward(struct smalti_tape *tape, struct smalti_tape_mark mark);
 
-/* What backwards use. */
+/* The backwards of layers use these. */
 
 /* Returns a value's tile, which is made again if it is not there. */
 struct smalti_tile *smalti_tape_tile(struct smalti_tape *tape, struct smalti_value value);

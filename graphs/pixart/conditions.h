@@ -14,7 +14,7 @@ struct smalti_position_table {
 
 struct smalti_conditions;
 
-/* What a pass makes for itself. */
+/* A pass makes these values for itself, and releases them. */
 struct smalti_dit_streams {
 	struct smalti_value modulation, final;                     /* of all blocks, and of the final layer */
 	struct smalti_value *stream[SMALTI_DENOISER_MAX_BRANCHES]; /* of each band */
@@ -38,7 +38,7 @@ struct smalti_conditions {
 	struct smalti_dit_streams pass;
 };
 
-/* What an image is conditioned on besides its caption. */
+/* An image is conditioned on these besides its caption. */
 struct smalti_dit_conditioning {
 	const float *timesteps;
 	int64_t steps;
