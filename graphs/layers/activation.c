@@ -3,17 +3,10 @@
 #include "graphs/layers/layers.h"
 #include "graphs/linear.h"
 
-static struct smalti_tile *new_result(struct smalti_tape *tape, const struct smalti_record *r)
+static void gelu_again(struct smalti_tape *tape, const struct smalti_record *r, struct smalti_tile *y)
 {
-	return smalti_tile_new(tape->task_group, r->y.rows, r->y.columns * smalti_dtype_bytes(r->y.dtype));
-}
-
-static struct smalti_tile *gelu_again(struct smalti_tape *tape, const struct smalti_record *r)
-{
-	struct smalti_tile *y = new_result(tape, r);
 	smalti_insert(gelu, tape->task_group, (.x = smalti_tape_tile(tape, r->x), .y = y),
 		      .count = r->y.rows * r->y.columns, .dtype = r->y.dtype);
-	return y;
 }
 
 static void gelu_backward(struct smalti_tape *tape, const struct smalti_record *r)
@@ -24,12 +17,10 @@ static void gelu_backward(struct smalti_tape *tape, const struct smalti_record *
 	smalti_tape_hand_over(tape, r->y, r->x);
 }
 
-static struct smalti_tile *silu_again(struct smalti_tape *tape, const struct smalti_record *r)
+static void silu_again(struct smalti_tape *tape, const struct smalti_record *r, struct smalti_tile *y)
 {
-	struct smalti_tile *y = new_result(tape, r);
 	smalti_insert(silu, tape->task_group, (.x = smalti_tape_tile(tape, r->x), .y = y),
 		      .count = r->y.rows * r->y.columns);
-	return y;
 }
 
 static void silu_backward(struct smalti_tape *tape, const struct smalti_record *r)

@@ -2,16 +2,13 @@
 #include "codelets/codelets.h"
 #include "graphs/layers/layers.h"
 
-static struct smalti_tile *norm_again(struct smalti_tape *tape, const struct smalti_record *r)
+static void norm_again(struct smalti_tape *tape, const struct smalti_record *r, struct smalti_tile *y)
 {
-	struct smalti_tile *y =
-	    smalti_tile_new(tape->task_group, r->y.rows, r->y.columns * smalti_dtype_bytes(r->y.dtype));
 	smalti_insert(
 	    ln_modulate, tape->task_group,
 	    (.x = smalti_tape_tile(tape, r->x), .modulation = smalti_tape_tile(tape, r->modulation), .y = y),
 	    .rows = r->y.rows, .dim = r->y.columns, .shift_row = r->row, .scale_row = r->row + 1,
 	    .epsilon = (float)r->epsilon, .dtype = r->y.dtype);
-	return y;
 }
 
 static void norm_backward(struct smalti_tape *tape, const struct smalti_record *r)

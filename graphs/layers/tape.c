@@ -86,11 +86,17 @@ static void give_tile(const struct smalti_tape *tape, struct smalti_value *value
 		variable_of(tape, *value)->tile = tile;
 }
 
+static struct smalti_tile *new_tile(const struct smalti_tape *tape, const struct smalti_value *value)
+{
+	return smalti_tile_new(tape->task_group, value->rows,
+			       value->columns * smalti_dtype_bytes(value->dtype));
+}
+
 struct smalti_value smalti_value_new(struct smalti_tape *tape, int64_t rows, int64_t columns,
 				     enum smalti_dtype dtype)
 {
 	struct smalti_value value = smalti_value_declare(tape, rows, columns, dtype);
-	give_tile(tape, &value, smalti_tile_new(tape->task_group, rows, columns * smalti_dtype_bytes(dtype)));
+	give_tile(tape, &value, new_tile(tape, &value));
 	return value;
 }
 
@@ -143,9 +149,8 @@ void smalti_tape_record(struct smalti_tape *tape, const struct smalti_record *re
 
 struct smalti_value smalti_tape_make(struct smalti_tape *tape, struct smalti_record *record)
 {
-	struct smalti_tile *tile = record->layer->again(tape, record);
-	record->y = smalti_value_declare(tape, record->y.rows, record->y.columns, record->y.dtype);
-	give_tile(tape, &record->y, tile);
+	record->y = smalti_value_new(tape, record->y.rows, record->y.columns, record->y.dtype);
+	record->layer->again(tape, record, record->y.tile);
 	smalti_tape_record(tape, record);
 	return record->y;
 }
@@ -254,7 +259,8 @@ struct smalti_tile *smalti_tape_tile(struct smalti_tape *tape, struct smalti_val
 		const struct smalti_record *record = &tape->list[v->record];
 		const int part = tape->part;
 		smalti_tape_go(tape, record->part);
-		v->tile = record->layer->again(tape, record);
+		v->tile = new_tile(tape, &record->y);
+		record->layer->again(tape, record, v->tile);
 		smalti_tape_go(tape, part);
 	}
 	return v->tile;

@@ -17,8 +17,8 @@ struct smalti_tape;
 struct smalti_record;
 
 struct smalti_layer {
-	/* Inserts the forward once more, for a result that is not kept; NULL: it is kept. */
-	struct smalti_tile *(*again)(struct smalti_tape *tape, const struct smalti_record *record);
+	/* Inserts the forward into y, once more for a result that is not kept; NULL: it is kept. */
+	void (*again)(struct smalti_tape *tape, const struct smalti_record *record, struct smalti_tile *y);
 	void (*backward)(struct smalti_tape *tape, const struct smalti_record *record);
 };
 
