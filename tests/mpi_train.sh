@@ -50,6 +50,20 @@ expect 0 '' "${mpirun[@]}" -n 2 "${train[@]}" --held-out features --held-out-ite
 expect 0 '' "${train[@]}" --strategy data2 --held-out features --held-out-items 2 --evaluate-every 2 -o one
 diff <(grep '"evaluation"' one/log.jsonl) <(grep '"evaluation"' two/log.jsonl) || fail 'other evaluations than of one process'
 
+# Damaged rows, which one rank finds, are left out by all.
+"$SMALTI" extract "$data" -k prompt --img-size 256 --shard-items 2 --range 0:6 -q -o damaged
+shard=$(echo damaged/shard-*0002-*.h5)
+printf 'damage' | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") / 2)) conv=notrunc status=none
+on_damage=("${train[@]/#features/damaged}" --strategy data2)
+for what in refuse skip; do
+    rm -rf alone spread
+    status=$([ $what = skip ] || echo 1)
+    expect "${status:-0}" "${status:+extract it again}" "${on_damage[@]}" --damaged $what -o alone
+    expect "${status:-0}" "${status:+extract it again}" "${mpirun[@]}" -n 2 "${on_damage[@]}" --damaged $what -o spread
+done
+same_runs alone spread
+[ "$(grep -c '"damaged"' alone/log.jsonl)" -eq "$(grep -c '"damaged"' spread/log.jsonl)" ] || fail 'damage is noted elsewhere'
+
 # A run goes on with more ranks, and with one process.
 rm -rf spread
 for ranks in 1 2 4; do

@@ -3,6 +3,7 @@
  * Batches of training: their order over several directories and epochs, buckets, captions, and going on from
  * a position.
  */
+#include "base/file.h"
 #include "golden.h"
 #include "golden_features.h"
 #include "harness.h"
@@ -174,6 +175,128 @@ static void positions_are_gone_on_from(void)
 	any_position_is_gone_on_from(SMALTI_BUCKET_SHAPE);
 }
 
+/* Changes a value of the item whose moments these are. */
+static void damage_item(const struct smalti_training_sample *sample)
+{
+	char path[600];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	size_t bytes = 0;
+	snprintf(path, sizeof(path), "%s/shard-%012d-%012d.h5", made.path[0], 0, ITEMS);
+	char *file = smalti_file_read(path, 1 << 26, &bytes, &error);
+	SUCCEEDS(file ? 0 : -1, &error, path);
+	char *found =
+	    memmem(file, bytes, sample->moments, (size_t)(2 * 4 * sample->height * sample->width * 2));
+	CHECK(found != NULL, "the item's values are in its shard");
+	found[1] ^= 1;
+	FILE *stream = fopen(path, "wb");
+	CHECK(stream && fwrite(file, bytes, 1, stream) == 1 && fclose(stream) == 0, path);
+	free(file);
+}
+
+/* Damages items of the first and the third batch. */
+static void damage_items(const struct smalti_train_options *options)
+{
+	struct smalti_training_sample samples[BATCH], later[BATCH];
+	struct smalti_training_data *data = open_data(options);
+	next(data, samples);
+	next(data, later);
+	free_samples(later);
+	next(data, later);
+	damage_item(&samples[2]);
+	damage_item(&samples[5]);
+	damage_item(&later[1]);
+	free_samples(samples);
+	free_samples(later);
+	smalti_training_data_close(data);
+}
+
+enum { RANKS = 3 };
+
+/* Reads a batch as ranks do: 0, or the damage that one of them found, which all have noted. */
+static int next_of_ranks(struct smalti_training_data *const *ranks,
+			 struct smalti_training_sample samples[RANKS][BATCH])
+{
+	struct smalti_data_position before[RANKS];
+	struct smalti_error error = SMALTI_NO_ERROR, cause = SMALTI_NO_ERROR;
+	int64_t damaged = INT64_MAX;
+	for (int rank = 0; rank < RANKS; rank++) {
+		struct smalti_error own = SMALTI_NO_ERROR;
+		SUCCEEDS(smalti_training_data_position(ranks[rank], &before[rank], &error), &error,
+			 "position");
+		const int status = smalti_training_data_next(ranks[rank], samples[rank], &own);
+		const int64_t found = smalti_training_data_damaged(ranks[rank]);
+		CHECK((status < 0) == (found >= 0), "a batch, or damage");
+		if (found >= 0 && found < damaged) {
+			damaged = found;
+			cause = own;
+		}
+		if (found >= 0)
+			samples[rank][0].index = -1;
+	}
+	for (int rank = 0; rank < RANKS && damaged < INT64_MAX; rank++) {
+		if (samples[rank][0].index >= 0)
+			free_samples(samples[rank]);
+		SUCCEEDS(smalti_training_data_note(ranks[rank], damaged, cause.message, &error), &error,
+			 "note");
+		SUCCEEDS(smalti_training_data_seek(ranks[rank], &before[rank], &error), &error, "seek");
+	}
+	for (int rank = 0; rank < RANKS; rank++)
+		free(before[rank].waiting);
+	return damaged < INT64_MAX;
+}
+
+/* Each sample's values come to the rank of its place alone, and the batches are those of one reader. */
+static void rows_are_dealt_to_ranks(enum smalti_bucketing bucketing)
+{
+	enum { STEPS = 22 };
+	struct smalti_train_options options = options_of(make_directories("text", 7), 2);
+	options.data.bucketing = bucketing;
+	damage_items(&options);
+	struct smalti_training_data *whole = open_data(&options), *ranks[RANKS];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	for (int rank = 0; rank < RANKS; rank++) {
+		bool own[BATCH];
+		for (int i = 0; i < BATCH; i++)
+			own[i] = i % RANKS == rank;
+		ranks[rank] = open_data(&options);
+		SUCCEEDS(smalti_training_data_deal(ranks[rank], own, rank == 0, &error), &error, "deal");
+	}
+	int begun_again = 0;
+	damaged_rows = 0;
+	for (int step = 0; step < STEPS; step++) {
+		struct smalti_training_sample samples[BATCH], dealt[RANKS][BATCH];
+		next(whole, samples);
+		while (next_of_ranks(ranks, dealt))
+			begun_again++;
+		for (int i = 0; i < BATCH; i++)
+			for (int rank = 0; rank < RANKS; rank++) {
+				const bool own = i % RANKS == rank;
+				CHECK(!dealt[rank][i].moments == !own, "values where they are needed");
+				CHECK(!dealt[rank][i].caption == (!own || samples[i].dropped), "caption");
+				CHECK(samples[i].height == dealt[rank][i].height &&
+					  samples[i].index == dealt[rank][i].index,
+				      "the same batch");
+				if (own)
+					check_same(&samples[i], &dealt[rank][i]);
+			}
+		free_samples(samples);
+		for (int rank = 0; rank < RANKS; rank++)
+			free_samples(dealt[rank]);
+	}
+	CU_ASSERT_EQUAL(begun_again, 3);
+	CHECK(damaged_rows % (RANKS + 1) == 0 && damaged_rows > 3 * (RANKS + 1),
+	      "all tell of it, in each epoch");
+	for (int rank = 0; rank < RANKS; rank++)
+		smalti_training_data_close(ranks[rank]);
+	smalti_training_data_close(whole);
+}
+
+static void rows_are_dealt(void)
+{
+	rows_are_dealt_to_ranks(SMALTI_BUCKET_NONE);
+	rows_are_dealt_to_ranks(SMALTI_BUCKET_SHAPE);
+}
+
 static void items_come_in_the_order_of_the_list(void)
 {
 	const struct smalti_train_options options = options_of(make_directories("text", 5), 2);
@@ -213,6 +336,7 @@ static const struct test tests[] = {
     {"directories are read as one", directories_are_read_as_one},
     {"captions are taken by weight", captions_are_taken_by_weight},
     {"positions are gone on from", positions_are_gone_on_from},
+    {"rows are dealt to ranks", rows_are_dealt},
     {"items come in the order of the list", items_come_in_the_order_of_the_list},
     {"what does not fit is refused", what_does_not_fit_is_refused},
 };

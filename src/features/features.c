@@ -32,19 +32,34 @@ static int find_next(struct smalti_features_source *source, const struct smalti_
 	return 0;
 }
 
+/* Reads a row of a shard, as far as it is wanted. */
+static int read_row(const struct smalti_features_source *source, const struct smalti_features_set *set,
+		    struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
+		    struct smalti_error *error)
+{
+	int wanted = 1;
+	if (source->wants) {
+		wanted = smalti_shard_row_head(shard, index, row, error);
+		row->index = index + set->first_index;
+		if (wanted == 0)
+			wanted = source->wants(source->user, row, error);
+	}
+	const int status = wanted > 0 ? smalti_shard_row(shard, index, row, error) : wanted;
+	row->index = index + set->first_index;
+	return status;
+}
+
 int smalti_features_source_next(struct smalti_features_source *source, struct smalti_features_row *row,
 				struct smalti_error *error)
 {
-	const struct smalti_features_set *set;
+	const struct smalti_features_set *set = source->sets;
 	struct smalti_shard *shard;
-	int64_t index;
+	int64_t index = 0;
 	const int found = find_next(source, &set, &shard, &index, error);
+	row->index = index + set->first_index;
 	if (found <= 0)
 		return found;
-	if (smalti_shard_row(shard, index, row, error) < 0)
-		return -1;
-	row->index += set->first_index;
-	return 1;
+	return read_row(source, set, shard, index, row, error) < 0 ? -1 : 1;
 }
 
 int smalti_features_source_get(struct smalti_features_source *source, int64_t index,
@@ -57,10 +72,7 @@ int smalti_features_source_get(struct smalti_features_source *source, int64_t in
 	if (number < 0)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: has no row %" PRId64, set->directory, own);
 	struct smalti_shard *shard = smalti_features_shards_get(&source->shards, set, number, error);
-	if (!shard || smalti_shard_row(shard, own, row, error) < 0)
-		return -1;
-	row->index = index;
-	return 0;
+	return shard ? read_row(source, set, shard, own, row, error) : -1;
 }
 
 /* Skips rows. Shards are opened for `complete` rows, for only they tell which rows are. */

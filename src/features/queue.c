@@ -28,10 +28,10 @@ enum { ALIGNMENT = 64 };
 static const void *place(char *memory, int64_t *used, const void *from, int64_t bytes)
 {
 	char *to = memory ? memory + *used : NULL;
+	if (!from || bytes == 0)
+		return NULL;
 	*used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-	if (to && bytes)
-		memcpy(to, from, (size_t)bytes);
-	return from && bytes ? to : NULL;
+	return to ? memcpy(to, from, (size_t)bytes) : NULL;
 }
 
 /* Returns the bytes that a row points to; with `memory` they are copied there, and `to` points to the
@@ -76,6 +76,7 @@ static void fill(struct smalti_features_queue *queue, struct slot *slot)
 	struct smalti_features_row row;
 	slot->error = (struct smalti_error)SMALTI_NO_ERROR;
 	slot->status = smalti_features_source_next(queue->source, &row, &slot->error);
+	slot->row = (struct smalti_features_row){.index = row.index};
 	if (slot->status > 0)
 		slot->status =
 		    keep_row(slot, smalti_shard_info(queue->source->sets->model)->schema, &row, &slot->error);
@@ -156,9 +157,6 @@ int smalti_features_queue_next(struct smalti_features_queue *queue, struct smalt
 		pthread_cond_broadcast(&queue->changed);
 	}
 	pthread_mutex_unlock(&queue->mutex);
-	if (slot->status < 0)
-		return smalti_pass(error, &slot->error);
-	if (slot->status > 0)
-		*row = slot->row;
-	return slot->status;
+	*row = slot->row;
+	return slot->status < 0 ? smalti_pass(error, &slot->error) : slot->status;
 }

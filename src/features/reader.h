@@ -69,8 +69,14 @@ struct smalti_features_source {
 	struct smalti_features_order *order;
 	struct smalti_features_shards shards;
 	bool complete; /* leave out rows that are not */
+	/* Tells whether to read a row's token ids and values, which are NULL otherwise: 1, 0, or -1 with an
+	 * error. `head` is the row without them. It is called for each row in turn, on the thread that
+	 * reads. NULL: all are read. */
+	int (*wants)(void *user, const struct smalti_features_row *head, struct smalti_error *error);
+	void *user;
 };
 
+/* A row that cannot be read has its index. */
 int smalti_features_source_next(struct smalti_features_source *source, struct smalti_features_row *row,
 				struct smalti_error *error);
 /* Reads the row of the item with this index, until the next call; not while a queue reads from the source. */

@@ -89,24 +89,13 @@ struct smalti_tile *smalti_tile_over(struct smalti_task_group *task_group, int64
 	return make(task_group, rows, row_bytes, data);
 }
 
-struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
+/* Fills StarPU's memory of a new tile. NULL, with the task group broken, if that fails. */
+static struct smalti_tile *fill_handle(struct smalti_task_group *task_group, struct smalti_tile *tile,
 				       const void *data)
 {
-	struct smalti_tile *tile = smalti_tile_new(task_group, rows, row_bytes);
-	if (!tile)
-		return NULL;
-	if (tile->counting) {
-		smalti_counting_uploads(tile);
-		return tile;
-	}
-	if (tile->memory) {
-		memcpy(tile->memory, data, (size_t)(rows * row_bytes));
-		return tile;
-	}
-	tile->valid_places =
-	    smalti_ranks_count() > 1 ? smalti_bits_all() : smalti_bits_one(0); /* main memory is place 0 */
-	/* This does not block: nothing uses the new handle yet. */
+	const int64_t bytes = tile->rows * tile->row_bytes;
 	struct smalti_error error = SMALTI_NO_ERROR;
+	/* This does not block: nothing uses the new handle yet. */
 	if (starpu_data_acquire(smalti_tile_handle(tile), STARPU_W)) {
 		smalti_fail(&error, SMALTI_EINVAL, "a tile cannot be filled from within a task");
 		smalti_task_group_break(task_group, &error);
@@ -115,13 +104,49 @@ struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int
 	}
 	void *memory = (void *)starpu_vector_get_local_ptr(tile->handle);
 	if (smalti_tile_memory_is_placeholder(memory)) {
-		smalti_tile_memory_fail(rows * row_bytes, &error);
+		smalti_tile_memory_fail(bytes, &error);
 		smalti_task_group_fail(task_group, &error);
 	} else {
-		memcpy(memory, data, (size_t)(rows * row_bytes));
+		memcpy(memory, data, (size_t)bytes);
 	}
 	starpu_data_release(tile->handle);
 	return tile;
+}
+
+/* Fills a new tile on the ranks of `places`. */
+static struct smalti_tile *fill(struct smalti_task_group *task_group, struct smalti_tile *tile,
+				const void *data, const struct smalti_bits *places)
+{
+	if (tile->counting) {
+		smalti_counting_uploads(tile);
+		return tile;
+	}
+	if (tile->memory) {
+		memcpy(tile->memory, data, (size_t)(tile->rows * tile->row_bytes));
+		return tile;
+	}
+	tile->valid_places = *places;
+	return smalti_bits_has(places, smalti_ranks_own()) ? fill_handle(task_group, tile, data) : tile;
+}
+
+struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
+				       const void *data)
+{
+	/* main memory is place 0 */
+	const struct smalti_bits places = smalti_ranks_count() > 1 ? smalti_bits_all() : smalti_bits_one(0);
+	struct smalti_tile *tile = smalti_tile_new(task_group, rows, row_bytes);
+	return tile ? fill(task_group, tile, data, &places) : NULL;
+}
+
+struct smalti_tile *smalti_tile_upload_there(struct smalti_task_group *task_group, int64_t rows,
+					     int64_t row_bytes, const void *data)
+{
+	struct smalti_tile *tile = smalti_tile_new(task_group, rows, row_bytes);
+	if (!tile)
+		return NULL;
+	tile->rank = smalti_ranks_of(task_group->place);
+	const struct smalti_bits places = smalti_bits_one(tile->rank);
+	return fill(task_group, tile, data, &places);
 }
 
 void smalti_tile_release(struct smalti_tile *tile)

@@ -36,6 +36,10 @@ struct smalti_tile *smalti_tile_new(struct smalti_task_group *task_group, int64_
 struct smalti_tile *smalti_tile_upload(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
 				       const void *data);
 
+/* As before, but only the rank of the task group's place has the data, and then the tile. */
+struct smalti_tile *smalti_tile_upload_there(struct smalti_task_group *task_group, int64_t rows,
+					     int64_t row_bytes, const void *data);
+
 /* Makes a read-only tile over memory that outlives it, such as a mapped file, without a copy. */
 struct smalti_tile *smalti_tile_over(struct smalti_task_group *task_group, int64_t rows, int64_t row_bytes,
 				     const void *data);

@@ -135,57 +135,97 @@ static void give_back_pages(struct smalti_shard *shard, int64_t bytes)
 	shard->read_bytes = 0;
 }
 
-/* Returns entries start … start + count − 1; NULL without an error: none. */
+/* Tells whether the shard has entries start … start + count − 1. */
+static int check_entries(const struct smalti_shard *shard, int array, uint64_t start, int64_t count,
+			 struct smalti_error *error)
+{
+	const struct smalti_shard_place *place = &shard->index.places[array];
+	if (count > place->count || start > (uint64_t)(place->count - count))
+		return smalti_fail(error, SMALTI_ECORRUPT, "its values lie outside of the shard's");
+	return 0;
+}
+
+/* Returns such entries, which are checked; NULL without an error: none. */
 static const void *entries(struct smalti_shard *shard, int array, uint64_t start, int64_t count,
 			   struct smalti_error *error)
 {
-	const struct smalti_shard_place *place = &shard->index.places[array];
 	if (count == 0)
 		return NULL;
-	if (count > place->count || start > (uint64_t)(place->count - count)) {
-		smalti_fail(error, SMALTI_ECORRUPT, "its values lie outside of the shard's");
-		return NULL;
-	}
-	give_back_pages(shard, count * place->entry_bytes);
+	give_back_pages(shard, count * shard->index.places[array].entry_bytes);
 	return smalti_shard_values_get(&shard->values[array], &shard->index, array, shard->map.data,
 				       (int64_t)start, count, error);
+}
+
+static uint64_t text_start(const struct smalti_shard *shard, int caption, int64_t i)
+{
+	return entry_u64(shard, smalti_shard_text_array(caption, SMALTI_TEXT_START), i);
+}
+
+static int read_text_head(const struct smalti_shard *shard, int caption, int64_t i,
+			  struct smalti_features_text *text, struct smalti_error *error)
+{
+	const uint64_t start = text_start(shard, caption, i);
+	text->tokens = entry_u32(shard, smalti_shard_text_array(caption, SMALTI_TEXT_COUNT), i, 0);
+	if (check_entries(shard, smalti_shard_text_array(caption, SMALTI_TEXT_IDS), start, text->tokens,
+			  error) < 0)
+		return -1;
+	return check_entries(shard, smalti_shard_text_array(caption, SMALTI_TEXT_VALUES), start, text->tokens,
+			     error);
 }
 
 static int read_text(struct smalti_shard *shard, int caption, int64_t i, struct smalti_features_text *text,
 		     struct smalti_error *error)
 {
-	const uint64_t start = entry_u64(shard, smalti_shard_text_array(caption, SMALTI_TEXT_START), i);
-	text->tokens = entry_u32(shard, smalti_shard_text_array(caption, SMALTI_TEXT_COUNT), i, 0);
-	text->ids =
-	    entries(shard, smalti_shard_text_array(caption, SMALTI_TEXT_IDS), start, text->tokens, error);
+	const uint64_t start = text_start(shard, caption, i);
 	if (text->tokens == 0)
 		return 0;
+	text->ids =
+	    entries(shard, smalti_shard_text_array(caption, SMALTI_TEXT_IDS), start, text->tokens, error);
 	if (text->ids)
 		text->values = entries(shard, smalti_shard_text_array(caption, SMALTI_TEXT_VALUES), start,
 				       text->tokens, error);
 	return text->ids && text->values ? 0 : -1;
 }
 
-static int read_image(struct smalti_shard *shard, int64_t i, struct smalti_features_image *image,
-		      struct smalti_error *error)
+/* Counts an image's latents. */
+static int count_values(const struct smalti_shard *shard, const struct smalti_features_image *image,
+			int64_t *values, struct smalti_error *error)
 {
 	const struct smalti_shard_schema *schema = &shard->index.schema;
-	int64_t bytes;
+	if (!smalti_shard_image_bytes(schema, image, values))
+		return smalti_fail(error, SMALTI_ECORRUPT, "its latents are impossibly large");
+	*values /= smalti_dtype_bytes(schema->dtype);
+	return 0;
+}
+
+static int read_image_head(const struct smalti_shard *shard, int64_t i, struct smalti_features_image *image,
+			   struct smalti_error *error)
+{
+	int64_t values;
 	image->height = entry_u32(shard, SMALTI_IMAGE_SIZE, i, 0);
 	image->width = entry_u32(shard, SMALTI_IMAGE_SIZE, i, 1);
 	image->latent_height = entry_u32(shard, SMALTI_IMAGE_SHAPE, i, 0);
 	image->latent_width = entry_u32(shard, SMALTI_IMAGE_SHAPE, i, 1);
 	memcpy(&image->ratio, entry(shard, SMALTI_IMAGE_RATIO, i), sizeof(image->ratio));
-	if (!smalti_shard_image_bytes(schema, image, &bytes))
-		return smalti_fail(error, SMALTI_ECORRUPT, "its latents are impossibly large");
-	const int64_t values = bytes / smalti_dtype_bytes(schema->dtype);
+	return count_values(shard, image, &values, error) < 0
+		   ? -1
+		   : check_entries(shard, SMALTI_IMAGE_VALUES, entry_u64(shard, SMALTI_IMAGE_START, i),
+				   values, error);
+}
+
+static int read_image(struct smalti_shard *shard, int64_t i, struct smalti_features_image *image,
+		      struct smalti_error *error)
+{
+	int64_t values;
+	if (count_values(shard, image, &values, error) < 0)
+		return -1;
 	image->values =
 	    entries(shard, SMALTI_IMAGE_VALUES, entry_u64(shard, SMALTI_IMAGE_START, i), values, error);
 	return image->values || values == 0 ? 0 : -1;
 }
 
-static int read_row(struct smalti_shard *shard, int64_t i, struct smalti_features_row *row,
-		    struct smalti_error *error)
+static int read_head(struct smalti_shard *shard, int64_t i, struct smalti_features_row *row,
+		     struct smalti_error *error)
 {
 	const struct smalti_shard_schema *schema = &shard->index.schema;
 	*row = (struct smalti_features_row){
@@ -194,6 +234,18 @@ static int read_row(struct smalti_shard *shard, int64_t i, struct smalti_feature
 	};
 	if (entry_u64(shard, SMALTI_ITEM_INDEX, i) != (uint64_t)row->index)
 		return smalti_fail(error, SMALTI_ECORRUPT, "its index is another");
+	for (int caption = 0; caption < schema->caption_count; caption++)
+		if (read_text_head(shard, caption, i, &row->texts[caption], error) < 0)
+			return -1;
+	return schema->latent_channels > 0 ? read_image_head(shard, i, &row->image, error) : 0;
+}
+
+static int read_row(struct smalti_shard *shard, int64_t i, struct smalti_features_row *row,
+		    struct smalti_error *error)
+{
+	const struct smalti_shard_schema *schema = &shard->index.schema;
+	if (read_head(shard, i, row, error) < 0)
+		return -1;
 	for (int caption = 0; caption < schema->caption_count; caption++)
 		if (read_text(shard, caption, i, &row->texts[caption], error) < 0)
 			return -1;
@@ -207,19 +259,34 @@ static int read_row(struct smalti_shard *shard, int64_t i, struct smalti_feature
 	return 0;
 }
 
-int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
-		     struct smalti_error *error)
+/* Reads a row in one of the ways above. */
+static int read_by(int (*read)(struct smalti_shard *shard, int64_t i, struct smalti_features_row *row,
+			       struct smalti_error *error),
+		   struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
+		   struct smalti_error *error)
 {
 	if (index < shard->info.first || index >= shard->info.end)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: has no row %" PRId64, shard->path, index);
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	const int status = read_row(shard, index - shard->info.first, row, &cause);
+	const int status = read(shard, index - shard->info.first, row, &cause);
 	if (status == 0 && !smalti_map_is_lost(&shard->map))
 		return 0;
 	if (smalti_map_check(&shard->map, &cause) < 0)
 		return smalti_fail(error, cause.code, "row %" PRId64 ": %.900s", index, cause.message);
 	return smalti_fail(error, cause.code, "%s: row %" PRId64 " (%.200s): %.500s", shard->path, index,
 			   row->key, cause.message);
+}
+
+int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
+		     struct smalti_error *error)
+{
+	return read_by(read_row, shard, index, row, error);
+}
+
+int smalti_shard_row_head(struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
+			  struct smalti_error *error)
+{
+	return read_by(read_head, shard, index, row, error);
 }
 
 bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index)

@@ -85,6 +85,9 @@ const struct smalti_shard_info *smalti_shard_info(const struct smalti_shard *sha
  * or the close. */
 int smalti_shard_row(struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
 		     struct smalti_error *error);
+/* Reads row `index` without its token ids and values, whose pointers are NULL, and without its checksum. */
+int smalti_shard_row_head(struct smalti_shard *shard, int64_t index, struct smalti_features_row *row,
+			  struct smalti_error *error);
 /* Tells whether the row (which has to be in it) has every caption's features, and the image's. */
 bool smalti_shard_row_is_complete(const struct smalti_shard *shard, int64_t index);
 /* The size of the features of row `index` (which has to be in it), without a look at their values: the

@@ -3,13 +3,17 @@
 #include "shard/layout.h"
 #include "store/directory.h"
 #include "store/sealed.h"
+#include "train/dealing.h"
 
 #include <xxhash.h>
 
 struct smalti_training_data {
-	const struct smalti_training_data_options *options;
+	const struct smalti_train_options *all;
+	const struct smalti_training_data_options *options; /* of them */
 	uint64_t seed;
 	int64_t batch, ahead;
+	struct smalti_dealing dealing;
+	int64_t found_damaged; /* the row whose damage the other ranks have to hear of; -1: none */
 	struct smalti_features_set *sets;
 	int64_t set_count, shard_count;
 	int64_t *rows; /* rows of each shard of all sets */
@@ -238,7 +242,9 @@ struct smalti_training_data *smalti_training_data_open(const struct smalti_train
 	struct smalti_training_data *data = smalti_calloc(1, sizeof(*data), error);
 	if (!data)
 		return NULL;
+	data->all = options;
 	data->options = &options->data;
+	data->found_damaged = -1;
 	data->seed = options->seed;
 	data->batch = options->batch;
 	data->ahead = smalti_training_read_ahead(options);
@@ -251,6 +257,40 @@ struct smalti_training_data *smalti_training_data_open(const struct smalti_train
 	data->source.sets = data->looked_up.sets = data->sets;
 	data->source.set_count = data->looked_up.set_count = data->set_count;
 	return data;
+}
+
+static bool is_usable(const struct smalti_training_data *data, const struct smalti_features_row *row)
+{
+	bool all = row->image.latent_height > 0;
+	for (int i = 0; i < data->caption_count; i++)
+		all = all && row->texts[data->captions[i]].tokens > 0;
+	return all;
+}
+
+static int wants(void *user, const struct smalti_features_row *head, struct smalti_error *error)
+{
+	struct smalti_training_data *data = user;
+	return smalti_dealing_take(&data->dealing, head, is_usable(data, head), error);
+}
+
+int smalti_training_data_deal(struct smalti_training_data *data, const bool *own, bool spare,
+			      struct smalti_error *error)
+{
+	data->source.wants = data->looked_up.wants = wants;
+	data->source.user = data->looked_up.user = data;
+	return smalti_dealing_open(&data->dealing, data->all, own, spare, error);
+}
+
+int64_t smalti_training_data_damaged(const struct smalti_training_data *data)
+{
+	return data->found_damaged;
+}
+
+int smalti_training_data_note(struct smalti_training_data *data, int64_t index, const char *cause,
+			      struct smalti_error *error)
+{
+	close_order(data);
+	return smalti_dealing_note(&data->dealing, index, cause, error);
 }
 
 static void forget_waiting(struct smalti_training_data *data)
@@ -266,6 +306,7 @@ void smalti_training_data_close(struct smalti_training_data *data)
 		return;
 	close_order(data);
 	forget_waiting(data);
+	smalti_dealing_close(&data->dealing);
 	smalti_features_shards_close(&data->source.shards);
 	smalti_features_shards_close(&data->looked_up.shards);
 	for (int64_t i = 0; i < data->set_count; i++)
@@ -275,14 +316,6 @@ void smalti_training_data_close(struct smalti_training_data *data)
 	free(data->rows);
 	free(data->sets);
 	free(data);
-}
-
-static bool is_usable(const struct smalti_training_data *data, const struct smalti_features_row *row)
-{
-	bool all = row->image.latent_height > 0;
-	for (int i = 0; i < data->caption_count; i++)
-		all = all && row->texts[data->captions[i]].tokens > 0;
-	return all;
 }
 
 static const struct smalti_features_text *chosen_caption(const struct smalti_training_data *data,
@@ -315,6 +348,8 @@ static int keep(const struct smalti_training_data *data, const struct smalti_fea
 	int64_t bytes = 0, caption = 0;
 	smalti_shard_image_bytes(schema, image, &bytes);
 	sample->tokens = text->tokens;
+	if (!image->values)
+		return 0;
 	if (!sample->dropped)
 		smalti_shard_text_bytes(schema, text, &caption);
 	const int64_t first = smalti_round_up(bytes, ALIGNMENT);
@@ -357,15 +392,27 @@ static int begin_next_epoch(struct smalti_training_data *data, struct smalti_err
 }
 
 /* Leaves out an unreadable row, or refuses it. */
-static int leave_out(const struct smalti_training_data *data, const struct smalti_error *cause,
+static int leave_out(struct smalti_training_data *data, int64_t index, const struct smalti_error *cause,
 		     struct smalti_error *error)
 {
 	if (data->options->damage == SMALTI_DAMAGE_REFUSE)
 		return smalti_fail(error, cause->code,
 				   "%s: extract it again, or have it left out by --damaged skip",
 				   cause->message);
+	if (data->dealing.own) {
+		data->found_damaged = index;
+		return smalti_pass(error, cause);
+	}
 	data->damaged(data->user, cause->message);
 	return 0;
+}
+
+/* Tells of a row that another rank found damaged, once in an epoch: its batch may be read several times. */
+static void tell_damage(const struct smalti_training_data *data, struct smalti_damaged_row *row)
+{
+	if (row->told <= data->position.epoch)
+		data->damaged(data->user, row->cause);
+	row->told = data->position.epoch + 1;
 }
 
 /* Reads one row, or begins the next epoch. A usable row then waits. */
@@ -379,11 +426,14 @@ static int read_row(struct smalti_training_data *data, struct smalti_error *erro
 	if (found < 0 && !smalti_is_of_input(cause.code))
 		return smalti_pass(error, &cause);
 	data->position.rows++;
-	if (found < 0) {
+	struct smalti_damaged_row *known = smalti_dealing_damage(&data->dealing, row.index);
+	if (known || found < 0)
 		data->position.damaged++;
-		return leave_out(data, &cause, error);
-	}
-	if (!is_usable(data, &row))
+	if (known)
+		tell_damage(data, known);
+	else if (found < 0)
+		return leave_out(data, row.index, &cause, error);
+	if (known || !is_usable(data, &row))
 		return 0;
 	data->usable++;
 	return add_sample(data, data->position.epoch, &row, error);
@@ -419,6 +469,7 @@ static bool take_batch(struct smalti_training_data *data, struct smalti_training
 int smalti_training_data_next(struct smalti_training_data *data, struct smalti_training_sample *samples,
 			      struct smalti_error *error)
 {
+	data->found_damaged = -1;
 	if (!data->queue && open_order(data, error) < 0)
 		return -1;
 	do {
@@ -445,7 +496,9 @@ int smalti_training_data_position(const struct smalti_training_data *data,
 int smalti_training_data_seek(struct smalti_training_data *data, const struct smalti_data_position *position,
 			      struct smalti_error *error)
 {
+	close_order(data);
 	forget_waiting(data);
+	smalti_dealing_reset(&data->dealing);
 	for (int64_t i = 0; i < position->waiting_count; i++) {
 		const struct smalti_waiting_item *item = &position->waiting[i];
 		struct smalti_features_row row;
@@ -479,7 +532,7 @@ int smalti_training_data_item(struct smalti_training_data *data, struct smalti_t
 	while ((found = smalti_features_queue_next(data->queue, &row, &cause)) != 0) {
 		if (found < 0 && !smalti_is_of_input(cause.code))
 			return smalti_pass(error, &cause);
-		if (found < 0 && leave_out(data, &cause, error) < 0)
+		if (found < 0 && leave_out(data, row.index, &cause, error) < 0)
 			return -1;
 		if (found > 0 && is_usable(data, &row))
 			break;

@@ -16,8 +16,8 @@ struct smalti_training_sample {
 	uint32_t seed;       /* seed of its stream */
 	bool dropped;        /* its caption is the null caption */
 	int64_t tokens;      /* of the caption, dropped or not */
-	void *moments;       /* mean, std [channels, height, width] */
-	const void *caption; /* [tokens, width]; in the same memory; NULL: dropped */
+	void *moments;       /* mean, std [channels, height, width]; NULL: another rank reads them */
+	const void *caption; /* [tokens, width]; in the same memory; NULL: dropped, or as above */
 };
 
 /* The position of training in its data. The next batches depend on nothing else. */
@@ -40,6 +40,18 @@ struct smalti_training_data *smalti_training_data_open(const struct smalti_train
 						       void (*damaged)(void *user, const char *message),
 						       void *user, struct smalti_error *error);
 void smalti_training_data_close(struct smalti_training_data *data);
+
+/* Reads from now on only the values of samples at these places of a batch, and of rows that come into no
+ * batch if they are `spare`: other ranks read the others (train/dealing.h). Call it before the first batch.
+ */
+int smalti_training_data_deal(struct smalti_training_data *data, const bool *own, bool spare,
+			      struct smalti_error *error);
+/* Returns the index of the damaged row that ended the last call of next(), for other ranks do not know of it;
+ * -1: none. To leave it out, all ranks have it noted, and seek the position before that call. @{ */
+int64_t smalti_training_data_damaged(const struct smalti_training_data *data);
+int smalti_training_data_note(struct smalti_training_data *data, int64_t index, const char *cause,
+			      struct smalti_error *error);
+/* @} */
 
 const struct smalti_shard_schema *smalti_training_data_schema(const struct smalti_training_data *data);
 /* Returns the data's part of the run's identity; NULL without memory. */

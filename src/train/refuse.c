@@ -53,7 +53,7 @@ static int find_cause(const struct smalti_trainer *trainer, const struct smalti_
 	char layer[SMALTI_PROBE_NAME];
 	name_gradient(trainer, sums, cause);
 	for (int64_t i = 0; i < trainer->options->batch; i++) {
-		const struct smalti_sample_work work = smalti_sample_work_of(trainer, &samples[i]);
+		const struct smalti_sample_work work = smalti_sample_work_of(trainer, samples, i);
 		if (isfinite(parts[i].mse + parts[i].vb))
 			continue;
 		if (smalti_sample_probe(trainer, &work, layer, error) < 0)

@@ -99,16 +99,6 @@ static int begin_sample_images(struct smalti_training_run *run, struct smalti_er
 	return misses ? make_sample_images(run, error) : 0;
 }
 
-/* Reads the next batch, which must be the same on all ranks. */
-static int next_samples(struct smalti_training_run *run, struct smalti_error *error)
-{
-	struct smalti_ranks_vote vote = {.digest = 0};
-	const int status = smalti_training_data_next(run->data, run->samples, error);
-	for (int64_t i = 0; status == 0 && i < run->options->batch; i++)
-		vote.digest = vote.digest * 31 + (uint64_t)run->samples[i].index;
-	return smalti_ranks_agree(status, &vote, error);
-}
-
 /* Tells whether any rank's caller has stopped the run. */
 static bool stops(struct smalti_training_run *run, struct smalti_error *error)
 {
@@ -124,7 +114,7 @@ static int make_step(struct smalti_training_run *run, struct smalti_error *error
 	struct smalti_training_state *state = &run->trainer.state;
 	struct smalti_step_result step;
 	const double began = smalti_now();
-	if (next_samples(run, error) < 0)
+	if (smalti_training_run_next_batch(run, error) < 0)
 		return -1;
 	const double data_seconds = smalti_now() - began;
 	const int64_t epoch = run->samples[run->options->batch - 1].epoch;

@@ -249,7 +249,7 @@ static int open_trainer(struct smalti_training_run *run, struct smalti_error *er
 int smalti_training_run_open(struct smalti_training_run *run, struct smalti_error *error)
 {
 	struct smalti_ranks_vote vote = {.digest = 0};
-	const int opened = open_trainer(run, error);
+	const int opened = open_trainer(run, error) < 0 ? -1 : smalti_training_run_deal(run, error);
 	SCOPED(free) char *identity = opened == 0 ? cJSON_PrintUnformatted(run->saved.identity) : NULL;
 	vote.digest = identity ? XXH3_64bits(identity, strlen(identity)) + (uint64_t)run->saved_step : 0;
 	if (smalti_ranks_agree(opened, &vote, error) < 0)

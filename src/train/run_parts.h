@@ -33,6 +33,11 @@ struct smalti_training_run {
 /* Tells the caller, who may stop the run then. */
 void smalti_training_run_tell(struct smalti_training_run *run, const char *note);
 
+/* Has each rank read the values of its own samples (run_batch.c). */
+int smalti_training_run_deal(struct smalti_training_run *run, struct smalti_error *error);
+/* Reads the next batch, which is the same on all ranks. */
+int smalti_training_run_next_batch(struct smalti_training_run *run, struct smalti_error *error);
+
 /* Opens all that the first step needs, from the checkpoint or new (run_open.c). Close it after a failure,
  * too. */
 int smalti_training_run_open(struct smalti_training_run *run, struct smalti_error *error);

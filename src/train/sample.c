@@ -1,18 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/noised_latents.h"
+#include "rt/ranks.h"
 #include "train/trainer.h"
 
 #include <math.h>
 
-struct smalti_sample_work smalti_sample_work_of(const struct smalti_trainer *trainer,
-						const struct smalti_training_sample *sample)
+/* Returns the replica whose lanes sample i of a batch is in. */
+static int replica_of(const struct smalti_trainer *trainer, int64_t i)
 {
 	const struct smalti_train_options *o = trainer->options;
+	const int64_t lanes = smalti_min(o->lanes, o->batch);
+	int replica = 0;
+	while (smalti_strategy_begin(&trainer->strategy, SMALTI_AXIS_BRANCH, lanes, replica + 1) <= i % lanes)
+		replica++;
+	return replica;
+}
+
+/* Returns where a replica's latents are made, and its loss. */
+static int place_of(const struct smalti_trainer *trainer, int replica)
+{
+	return smalti_strategy_place(&trainer->strategy, replica, 0, 0, 0);
+}
+
+bool smalti_sample_is_own(const struct smalti_trainer *trainer, int64_t i)
+{
+	return smalti_ranks_of(place_of(trainer, replica_of(trainer, i))) == smalti_ranks_own();
+}
+
+struct smalti_sample_work smalti_sample_work_of(const struct smalti_trainer *trainer,
+						const struct smalti_training_sample *samples, int64_t i)
+{
+	const struct smalti_train_options *o = trainer->options;
+	const struct smalti_training_sample *sample = &samples[i];
 	return (struct smalti_sample_work){.sample = sample,
 					   .timestep = sample->draws.timestep,
 					   .seed = sample->seed,
 					   .skip = SMALTI_SAMPLE_DRAWS,
 					   .draws = !o->data.mean_latents,
+					   .replica = replica_of(trainer, i),
 					   .weight = smalti_min_snr(sample->draws.timestep, o->min_snr)};
 }
 
@@ -27,8 +52,8 @@ static struct smalti_tile *insert_caption(const struct smalti_trainer *trainer,
 					  const struct smalti_training_sample *sample)
 {
 	const int64_t count = sample->tokens * trainer->config.caption_channels;
-	struct smalti_tile *stored =
-	    smalti_tile_upload(task_group, 1, count * smalti_dtype_bytes(trainer->features), sample->caption);
+	struct smalti_tile *stored = smalti_tile_upload_there(
+	    task_group, 1, count * smalti_dtype_bytes(trainer->features), sample->caption);
 	struct smalti_tile *text = floats(task_group, count);
 	smalti_insert(convert, task_group, (.x = stored, .y = text), .count = count,
 		      .from = trainer->features, .to = SMALTI_F32);
@@ -49,7 +74,7 @@ static struct smalti_noised_latents insert_latents(const struct smalti_trainer *
 							    .dtype = trainer->features,
 							    .draws = work->draws,
 							    .factor = trainer->scaling_factor};
-	struct smalti_tile *moments = smalti_tile_upload(
+	struct smalti_tile *moments = smalti_tile_upload_there(
 	    task_group, 1, 2 * arguments.count * smalti_dtype_bytes(trainer->features), sample->moments);
 	const struct smalti_noised_latents latents =
 	    smalti_noised_latents_insert(task_group, moments, &arguments);
@@ -72,7 +97,9 @@ static struct smalti_tile *insert_loss(const struct smalti_trainer *trainer,
 	    .scale = work->scale};
 	struct smalti_tile *gradient =
 	    work->gradients ? floats(task_group, (has_variance ? 2 : 1) * latents->count) : NULL;
+	smalti_task_group_place(task_group, place_of(trainer, work->replica));
 	smalti_denoising_loss_insert(task_group, latents, output, gradient, &arguments, work->parts);
+	smalti_task_group_place(task_group, SMALTI_ANYWHERE);
 	return gradient;
 }
 
@@ -124,8 +151,10 @@ static int insert_entry(const struct smalti_trainer *trainer, struct smalti_task
 	const struct smalti_training_sample *sample = work->sample;
 	if (cut(trainer, sample, &entry->tokens, error) < 0)
 		return -1;
+	smalti_task_group_place(task_group, place_of(trainer, work->replica));
 	entry->latents = insert_latents(trainer, task_group, work);
 	entry->caption = sample->dropped ? NULL : insert_caption(trainer, task_group, sample);
+	smalti_task_group_place(task_group, SMALTI_ANYWHERE);
 	entry->input = (struct smalti_trained_sample){
 	    .x = entry->latents.xt,
 	    .height = sample->height,

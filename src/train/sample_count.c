@@ -42,7 +42,7 @@ int64_t smalti_sample_count_bytes(struct smalti_sample_count *count, const struc
 	    .height = shape->height, .width = shape->width, .tokens = shape->text_tokens};
 	struct smalti_tile *const *gradients = count->gradients;
 	struct smalti_loss_parts parts;
-	struct smalti_sample_work work = smalti_sample_work_of(trainer, &sample);
+	struct smalti_sample_work work = smalti_sample_work_of(trainer, &sample, 0);
 	work.gradients = &gradients;
 	work.parts = &parts;
 	trainer->plan = *plan;

@@ -200,13 +200,11 @@ struct work {
 	struct smalti_loss_parts *parts;
 };
 
-static int insert_sample(const struct work *w, int64_t lane, int replica, int64_t i,
-			 struct smalti_error *error)
+static int insert_sample(const struct work *w, int64_t lane, int64_t i, struct smalti_error *error)
 {
 	const struct smalti_trainer *trainer = w->trainer;
 	const struct smalti_train_options *o = trainer->options;
-	struct smalti_sample_work work = smalti_sample_work_of(trainer, &w->samples[i]);
-	work.replica = replica;
+	struct smalti_sample_work work = smalti_sample_work_of(trainer, w->samples, i);
 	work.gradients = (struct smalti_tile *const *const *)(uintptr_t)of_lane(w->lanes, lane);
 	work.add = i != lane;
 	work.scale = trainer->state.scale.scale / (double)o->batch;
@@ -231,7 +229,7 @@ static int insert_turn(const struct work *w, int64_t turn, struct smalti_error *
 				continue;
 			if (first == 0 && begin_lane(w->lanes, lane, error) < 0)
 				return -1;
-			if (lane + first < batch && insert_sample(w, lane, replica, lane + first, error) < 0)
+			if (lane + first < batch && insert_sample(w, lane, lane + first, error) < 0)
 				return -1;
 			w->lanes->whole[lane] = lane + first + count >= batch;
 		}

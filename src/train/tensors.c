@@ -229,12 +229,13 @@ int smalti_tiles_write(const char *path, struct smalti_task_group *task_group,
 	return status;
 }
 
+/* Checks the tensors; and the digest, for which rank 0 reads the whole file. */
 static int check_file(const char *path, const struct smalti_safetensors *file,
 		      const struct smalti_tensor_view *views, int64_t count, uint64_t digest, bool bare,
 		      struct smalti_error *error)
 {
-	struct digests found;
-	if (digest_file(file, &found, error) < 0)
+	struct digests found = {digest, digest};
+	if (smalti_ranks_own() == 0 && digest_file(file, &found, error) < 0)
 		return -1;
 	if ((bare ? found.values : found.file) != digest)
 		return refuse_damage(path, error);

@@ -151,9 +151,11 @@ struct smalti_sample_work {
 	/* @} */
 	struct smalti_loss_parts *parts; /* filled in when the task group has ended */
 };
-/* Returns a sample's work in a step, without gradients. */
+/* Returns the work of sample i of a batch, without gradients. */
 struct smalti_sample_work smalti_sample_work_of(const struct smalti_trainer *trainer,
-						const struct smalti_training_sample *sample);
+						const struct smalti_training_sample *samples, int64_t i);
+/* Tells whether this rank needs the values of sample i of a batch. */
+bool smalti_sample_is_own(const struct smalti_trainer *trainer, int64_t i);
 int smalti_sample_insert(const struct smalti_trainer *trainer, struct smalti_trained *graph,
 			 struct smalti_task_group *task_group, const struct smalti_sample_work *work,
 			 struct smalti_error *error);
