@@ -75,8 +75,19 @@ same long/step-6 spread/step-6
 # Ranks that differ, and what is one process's.
 expect 2 'the ranks do not do the same' "${mpirun[@]}" -n 1 "${train[@]}" -o differ : -n 1 "${train[@]}" --seed 1 -o differ
 [ -z "$(find differ -name 'step-*')" ] || fail 'a checkpoint, though the ranks differed'
-expect 1 'sample images are made by one process alone' "${mpirun[@]}" -n 2 "${train[@]}" --sample-prompt star -o images
-[ "$(grep -c 'sample images' err)" -eq 1 ] || fail "said by both: $(cat err)"
+
+# Sample images: those of one process. A disk that is full for them ends all with one message.
+sampled=("${train[@]}" --strategy data2 --sample-every 2 --sample-prompt star --sample-prompt ring --sample-size 32x48
+    --sample-steps 2)
+expect 0 '' "${sampled[@]}" -o images
+expect 0 '' "${mpirun[@]}" -n 2 "${sampled[@]}" -o images2
+same images/samples images2/samples
+rm -r images2
+fault=(env SMALTI_FAULT=full:1+ SMALTI_FAULT_IN=images2/samples LD_PRELOAD="$(dirname "$SMALTI")/.libs/libfault.so")
+expect 1 'No space left on device' "${mpirun[@]}" -n 1 "${fault[@]}" "${sampled[@]}" -o images2 : -n 1 "${sampled[@]}" -o images2
+[ "$(grep -c 'No space' err)" -eq 1 ] || fail "said by both: $(cat err)"
+expect 0 '' "${mpirun[@]}" -n 2 "${sampled[@]}" -o images2
+same images/samples images2/samples
 
 # A full disk, where rank 0 writes: the last checkpoint stays, and the run goes on from it.
 rm -rf spread

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "codelets/codelets.h"
+#include "graphs/deliver.h"
 #include "jobs/model.h"
+#include "rt/ranks.h"
 
 /* The states of texts for callers of the library; images have theirs from text.c. */
 
@@ -34,9 +35,8 @@ static void insert_some(const struct smalti_model *model, struct smalti_task_gro
 	model->text.model->functions->encode(model->text.model, task_group, words, count,
 					     &smalti_strategy_none, hidden);
 	for (int i = 0; i < count; i++) {
-		smalti_insert(deliver, task_group, (.x = hidden[i]),
-			      .count = states[i].tokens * states[i].width, .sink = smalti_copy_floats,
-			      .user = states[i].values);
+		smalti_deliver_to_all(task_group, hidden[i], states[i].tokens * states[i].width,
+				      states[i].values);
 		smalti_tile_release(hidden[i]);
 	}
 }
@@ -74,8 +74,9 @@ int smalti_text_encode(struct smalti_model *model, const char *const *texts, int
 		states[i] = (struct smalti_text_states){0};
 	for (int64_t i = 0; i < count && status == 0; i++)
 		status = tokenize(model, texts[i], cleaning, &states[i], error);
-	if (status == 0)
+	if (smalti_ranks_agree(status, NULL, error) == 0)
 		status = encode(model, states, count, error);
+	status = smalti_ranks_agree(status, NULL, error);
 	for (int64_t i = 0; i < count && status < 0; i++)
 		smalti_text_states_free(&states[i]);
 	return status;

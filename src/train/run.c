@@ -88,15 +88,20 @@ static int begin_sample_images(struct smalti_training_run *run, struct smalti_er
 	const struct smalti_train_options *o = run->options;
 	const int64_t step = run->trainer.state.steps;
 	const bool due = is_due(step, o->samples.every) || step == 0 || step == o->steps;
-	const bool misses = due && !smalti_sample_images_made(o, step);
-	if (o->samples.count == 0 || (step >= o->steps && !misses))
+	struct smalti_ranks_vote misses = {.any = due && smalti_ranks_own() == 0 &&
+						  !smalti_sample_images_made(o, step)};
+	if (o->samples.count == 0)
+		return 0;
+	if (smalti_ranks_agree(0, &misses, error) < 0)
+		return -1;
+	if (step >= o->steps && !misses.any)
 		return 0;
 	if (save(run, error) < 0)
 		return -1;
 	run->sample_images = smalti_sample_images_open(&run->trainer, step, error);
 	if (!run->sample_images)
 		return -1;
-	return misses ? make_sample_images(run, error) : 0;
+	return misses.any ? make_sample_images(run, error) : 0;
 }
 
 /* Tells whether any rank's caller has stopped the run. */

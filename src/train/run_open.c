@@ -168,10 +168,6 @@ static int open_parts(struct smalti_training_run *run, struct smalti_error *erro
 {
 	const struct smalti_train_options *o = run->options;
 	char weights[SMALTI_DIGEST_LENGTH + 1];
-	if (smalti_ranks_count() > 1 && o->samples.count > 0)
-		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "sample images are made by one process alone: train over MPI without "
-				   "them, and make them of the checkpoints by smalti generate --transformer");
 	if (smalti_precision_choose(o->model.precision, run->session, error) < 0 ||
 	    read_saved(run, error) < 0)
 		return -1;

@@ -2,6 +2,7 @@
 #include "train/sample_images.h"
 #include "base/file.h"
 #include "jobs/batch.h"
+#include "jobs/follow.h"
 #include "jobs/image_file.h"
 #include "jobs/plan.h"
 #include "jobs/precision.h"
@@ -50,7 +51,10 @@ static struct smalti_model *open_model(const struct smalti_sample_images *images
 	char *transformer = smalti_format(error, "%s/step-%" PRId64 "/%s", trainer->options->output, step,
 					  trainer->averages.count ? "ema" : "transformer");
 	options.transformer = transformer;
-	return transformer ? smalti_model_open_beside(trainer->session, &options, company, error) : NULL;
+	if (transformer)
+		return smalti_model_open_beside(trainer->session, &options, company, error);
+	smalti_ranks_give_up(error);
+	return NULL;
 }
 
 static struct smalti_request request_of(const struct smalti_sample_images *images, int64_t prompt)
@@ -82,7 +86,9 @@ static int encode(struct smalti_sample_images *images, int64_t step, struct smal
 	SCOPED(free) const char **texts = smalti_calloc(prompts + 1, sizeof(*texts), error);
 	SCOPED(free)
 	struct smalti_text_states *states = smalti_calloc(prompts + 1, sizeof(*states), error);
-	struct smalti_model *model = texts && states ? open_model(images, step, &company, error) : NULL;
+	if (smalti_ranks_agree(texts && states ? 0 : -1, NULL, error) < 0)
+		return -1;
+	struct smalti_model *model = open_model(images, step, &company, error);
 	if (!model)
 		return -1;
 	memcpy(texts, samples_of(images)->prompts, (size_t)prompts * sizeof(*texts));
@@ -106,15 +112,17 @@ static int check_image(const struct smalti_sample_images *images, int64_t step, 
 	const int status = plan ? smalti_plan_check_memory(plan, error) : -1;
 	smalti_plan_free(plan);
 	smalti_model_close(model);
-	return status;
+	return smalti_ranks_agree(status, NULL, error);
 }
 
 struct smalti_sample_images *smalti_sample_images_open(const struct smalti_trainer *trainer, int64_t step,
 						       struct smalti_error *error)
 {
 	struct smalti_sample_images *images = smalti_calloc(1, sizeof(*images), error);
-	if (!images)
+	if (!images) {
+		smalti_ranks_give_up(error);
 		return NULL;
+	}
 	images->trainer = trainer;
 	if (encode(images, step, error) == 0 && check_image(images, step, error) == 0)
 		return images;
@@ -181,6 +189,11 @@ static int make_images(const struct smalti_sample_images *images, struct smalti_
 {
 	struct smalti_batch *batch = smalti_batch_open(model, error);
 	int status = batch ? 0 : -1;
+	if (batch && smalti_ranks_own() > 0) {
+		smalti_batch_follow(batch);
+		smalti_batch_close(batch);
+		return 0;
+	}
 	for (int64_t i = 0; i < samples_of(images)->count && status == 0; i++) {
 		pictures[i].file.path = path_of(images->trainer->options, step, i, error);
 		status = pictures[i].file.path ? submit(images, batch, &pictures[i], i, error) : -1;
@@ -195,7 +208,8 @@ int smalti_sample_images_make(const struct smalti_sample_images *images, int64_t
 	const int64_t count = samples_of(images)->count;
 	const struct smalti_model_company company = company_of(images);
 	SCOPED(free) struct picture *pictures = smalti_calloc(count, sizeof(*pictures), error);
-	if (!pictures || make_directory(images, step, error) < 0)
+	const bool ready = pictures && (smalti_ranks_own() > 0 || make_directory(images, step, error) == 0);
+	if (smalti_ranks_agree(ready ? 0 : -1, NULL, error) < 0)
 		return -1;
 	struct smalti_model *model = open_model(images, step, &company, error);
 	int status = model ? make_images(images, model, step, pictures, error) : -1;
@@ -205,5 +219,5 @@ int smalti_sample_images_make(const struct smalti_sample_images *images, int64_t
 		smalti_image_file_close(&pictures[i].file);
 	}
 	smalti_model_close(model);
-	return status;
+	return smalti_ranks_agree(status, NULL, error);
 }
