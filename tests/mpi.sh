@@ -166,7 +166,7 @@ done
 expect 1 'nowhere: cannot be opened' "${mpirun[@]}" -n 2 "$SMALTI" generate -P nowhere
 [ "$(grep -c nowhere err)" -eq 1 ] || fail "said by both: $(cat err)"
 expect 1 'expected cfg of 2 at most' "${mpirun[@]}" -n 2 "$SMALTI" generate -p a --cpus 1 --strategy cfg3 -o x.png
-expect 2 'does not run over several processes of MPI' "${mpirun[@]}" -n 2 "$SMALTI" decode two/1.safetensors
+expect 2 'does not run over several processes of MPI' "${mpirun[@]}" -n 2 "$SMALTI" export features
 expect 1 'the ranks do not do the same' "${mpirun[@]}" -n 1 "$SMALTI" generate -p a --cpus 1 -o x.png : \
     -n 1 "$SMALTI" generate -p a --cpus 1 -o x.png --precision bf16
 expect 2 'rank 1 on ' "${mpirun[@]}" -n 1 "$SMALTI" generate -p a --cpus 1 -o x.png : \

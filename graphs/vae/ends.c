@@ -2,6 +2,7 @@
 #include "graphs/vae/ends.h"
 #include "graphs/latent_transform.h"
 #include "graphs/vae/pass.h"
+#include "rt/ranks.h"
 
 struct decoding {
 	struct smalti_tile *latents,
@@ -70,10 +71,13 @@ static void begin_encoding(void *user, struct smalti_task_group *task_group, str
 			   int64_t band)
 {
 	const struct encoding *ends = user;
+	if (smalti_ranks_count() > 1)
+		smalti_task_group_place(task_group, 0); /* whose the rows are */
 	smalti_insert(read_rows, task_group,
 		      (.y = smalti_feature_map_body(task_group, map, band), .source = ends->token),
 		      .rows = smalti_partition_rows(&map->partition, band), .width = map->width,
 		      .first = map->partition.first[band], .source = ends->source, .user = ends->user);
+	smalti_task_group_place(task_group, SMALTI_ANYWHERE);
 }
 
 static void end_encoding(void *user, struct smalti_task_group *task_group, struct smalti_feature_map *map,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/latents.h"
 #include "cli/output.h"
+#include "cli/ranks.h"
 #include "cli/signals.h"
 #include "cli/vae_command.h"
 #include "image/image_writer.h"
+#include "rt/ranks.h"
 
 /* The options of `smalti decode`; strings belong to argv. */
 struct smalti_decode_options {
@@ -123,8 +125,9 @@ static int open_output(struct decode *d, struct smalti_error *error)
 }
 
 /* Opens latents and output before StarPU starts. */
-static int open_files(struct decode *d, struct smalti_error *error)
+static int open_files(void *user, struct smalti_error *error)
 {
+	struct decode *d = user;
 	d->latents = smalti_latents_open(d->path, d->options->key, error);
 	d->stem = stem_of(d->path, error);
 	if (!d->latents || !d->stem || choose(d, error) < 0)
@@ -202,8 +205,11 @@ static int check_channels(const struct decode *d, struct smalti_error *error)
 static enum smalti_exit run(struct decode *d)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (open_files(d, &error) < 0 || smalti_vae_command_open(&d->run, &error) < 0 ||
-	    check_channels(d, &error) < 0)
+	if (smalti_vae_command_open(&d->run, open_files, d, &error) < 0)
+		return smalti_command_ranks_fail(d->run.command, &error);
+	if (smalti_ranks_own() > 0)
+		return smalti_vae_command_follow(&d->run);
+	if (check_channels(d, &error) < 0)
 		return smalti_command_fail(d->run.command, &error);
 	const struct smalti_latents_info *info = smalti_latents_info(d->latents);
 	d->run.request.height = d->run.info.latent_pixels * info->height;
@@ -250,5 +256,4 @@ const struct smalti_command smalti_decode_command = {
 		   "SIGTERM drop the image in progress; finished images remain.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run_command,
-    .alone = true,
 };

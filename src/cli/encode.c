@@ -2,9 +2,11 @@
 #include "checkpoint/npy.h"
 #include "checkpoint/safetensors.h"
 #include "cli/output.h"
+#include "cli/ranks.h"
 #include "cli/signals.h"
 #include "cli/vae_command.h"
 #include "jobs/input_image.h"
+#include "rt/ranks.h"
 
 enum smalti_latents_format { SMALTI_LATENTS_SAFETENSORS, SMALTI_LATENTS_NPY };
 
@@ -229,9 +231,12 @@ static enum smalti_exit encode_and_write(struct encode *e)
 }
 
 /* Opens the latents' file and decides its format before StarPU starts. */
-static int open_output(struct encode *e, struct smalti_error *error)
+static int open_output(void *user, struct smalti_error *error)
 {
+	struct encode *e = user;
 	const struct smalti_encode_options *o = e->options;
+	if (o->vae.plan)
+		return 0;
 	if (smalti_is_directory(o->output))
 		return smalti_fail(error, SMALTI_EINVAL, "-o %s: is a directory; name a file", o->output);
 	e->format = smalti_format_of(o->output, o->has_format, o->format, suffixes, error);
@@ -245,8 +250,13 @@ static enum smalti_exit run(struct encode *e)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const bool plan = e->options->vae.plan;
-	if (check(e->options, e->count, e->paths, &error) < 0 || (!plan && open_output(e, &error) < 0) ||
-	    smalti_vae_command_open(&e->run, &error) < 0 || look_at_images(e, &error) < 0 ||
+	if (check(e->options, e->count, e->paths, &error) < 0)
+		return smalti_command_fail(e->run.command, &error);
+	if (smalti_vae_command_open(&e->run, open_output, e, &error) < 0)
+		return smalti_command_ranks_fail(e->run.command, &error);
+	if (smalti_ranks_own() > 0)
+		return smalti_vae_command_follow(&e->run);
+	if (look_at_images(e, &error) < 0 ||
 	    (plan ? smalti_vae_command_plan(&e->run, smalti_vae_estimate_encoding, e->paths[0], &error)
 		  : allocate(e, &error)) < 0)
 		return smalti_command_fail(e->run.command, &error);
@@ -286,5 +296,4 @@ const struct smalti_command smalti_encode_command = {
 	"means, or the latents with --sample.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run_command,
-    .alone = true,
 };

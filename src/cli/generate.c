@@ -2,6 +2,7 @@
 #include "cli/generate.h"
 #include "base/file.h"
 #include "cli/common_rows.h"
+#include "cli/ranks.h"
 #include "cli/signals.h"
 #include "jobs/follow.h"
 #include "jobs/plan_strategy.h"
@@ -36,16 +37,11 @@ static int close_all(struct smalti_generation *g, struct smalti_error *error)
 	return status;
 }
 
-static void print(const struct smalti_error *error)
-{
-	fprintf(stderr, "smalti generate: %s\n", error->message);
-}
-
 /* Rank 0 prints a failure, whichever rank it is of. */
 static enum smalti_exit fail(const struct smalti_error *error)
 {
 	if (smalti_ranks_own() == 0)
-		print(error);
+		fprintf(stderr, "smalti generate: %s\n", error->message);
 	return SMALTI_EXIT_FAILED;
 }
 
@@ -118,7 +114,7 @@ static enum smalti_exit follow(struct smalti_generation *g)
 static int open_all(struct smalti_generation *g, struct smalti_generate_options *options,
 		    struct smalti_error *error)
 {
-	int status = smalti_ranks_start(print, error);
+	int status = smalti_command_ranks_start(&smalti_generate_command, error);
 	if (smalti_ranks_count() > 1 && !options->request.strategy && !options->request.shares)
 		options->request.strategy = "patch";
 	if (status == 0)
@@ -142,13 +138,10 @@ enum smalti_exit smalti_generate_run(void *options, int count, char **operands)
 	smalti_signals_catch();
 	enum smalti_exit status;
 	const int opened = open_all(&g, options, &error);
-	if (smalti_ranks_own() > 0)
-		status = opened == 0                   ? follow(&g)
-			 : error.code == SMALTI_EINVAL ? SMALTI_EXIT_USAGE
-						       : SMALTI_EXIT_FAILED;
+	if (opened < 0)
+		status = smalti_command_ranks_fail(&smalti_generate_command, &error);
 	else
-		status =
-		    opened == 0 ? make_images(&g) : smalti_command_fail(&smalti_generate_command, &error);
+		status = smalti_ranks_own() > 0 ? follow(&g) : make_images(&g);
 	if (close_all(&g, &close_error) < 0)
 		status = fail(&close_error);
 	smalti_ranks_stop();

@@ -7,6 +7,7 @@
 #include "cli/device_lines.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/signals.h"
 #include "rt/ranks.h"
 #include "smalti/generate.h"
@@ -340,19 +341,6 @@ static enum smalti_exit report(struct train *t, const struct smalti_train_result
 	return status;
 }
 
-static void print(const struct smalti_error *error)
-{
-	fprintf(stderr, "smalti train: %s\n", error->message);
-}
-
-/* Has rank 0 tell a failure, whichever rank it is of. */
-static enum smalti_exit fail(const struct smalti_error *error)
-{
-	return smalti_ranks_own() == 0        ? smalti_command_fail(&smalti_train_command, error)
-	       : error->code == SMALTI_EINVAL ? SMALTI_EXIT_USAGE
-					      : SMALTI_EXIT_FAILED;
-}
-
 static enum smalti_exit train(struct train *t)
 {
 	struct smalti_train_result result;
@@ -365,13 +353,13 @@ static enum smalti_exit train(struct train *t)
 	if (status == 0)
 		return report(t, &result);
 	smalti_progress_end(&t->progress);
-	return fail(&error);
+	return smalti_command_ranks_fail(&smalti_train_command, &error);
 }
 
 /* Opens the session, on all ranks (rt/ranks.h) or on none. */
 static int open_session(struct train *t, int count, char **operands, struct smalti_error *error)
 {
-	int status = smalti_ranks_start(print, error);
+	int status = smalti_command_ranks_start(&smalti_train_command, error);
 	if (status == 0)
 		status = set_options(t, count, operands, error);
 	if (smalti_ranks_agree(status, NULL, error) < 0)
@@ -389,9 +377,11 @@ static enum smalti_exit run_command(void *options, int count, char **operands)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	enum smalti_exit exit;
 	smalti_signals_catch();
-	exit = open_session(&t, count, operands, &error) == 0 ? train(&t) : fail(&error);
+	exit = open_session(&t, count, operands, &error) == 0
+		   ? train(&t)
+		   : smalti_command_ranks_fail(&smalti_train_command, &error);
 	if (t.session && smalti_session_close(t.session, &error) < 0)
-		exit = fail(&error);
+		exit = smalti_command_ranks_fail(&smalti_train_command, &error);
 	smalti_ranks_stop();
 	return exit;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/vae_command.h"
 #include "base/clock.h"
-#include "cli/command.h"
+#include "cli/ranks.h"
 #include "cli/signals.h"
+#include "jobs/plan_strategy.h"
+#include "jobs/vae_follow.h"
+#include "rt/ranks.h"
 
 const char *const smalti_stores[] = {"f32", "bf16", NULL};
 
@@ -14,30 +17,59 @@ static void on_progress(void *user, double share)
 	smalti_image_report_progress(&run->report, share, run->doing);
 }
 
-int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error *error)
+static int open_session(struct smalti_vae_command *run, struct smalti_error *error)
+{
+	const struct smalti_request shared = {.shares = run->settings->request.shares};
+	run->session = smalti_held_session(&run->settings->session, error);
+	return run->session ? smalti_plan_strategy_prepare(run->session, &shared, error) : -1;
+}
+
+int smalti_vae_command_open(struct smalti_vae_command *run,
+			    int (*open_files)(void *user, struct smalti_error *error), void *user,
+			    struct smalti_error *error)
 {
 	const struct smalti_vae_settings *settings = run->settings;
 	struct smalti_vae_options options = settings->vae;
+	int status = smalti_command_ranks_start(run->command, error);
+	if (status == 0 && smalti_ranks_own() == 0)
+		status = open_files(user, error);
+	if (smalti_ranks_agree(status, NULL, error) < 0 || open_session(run, error) < 0)
+		return -1;
 	if (!options.directory)
 		options.directory = settings->model;
 	run->request = settings->request;
 	run->request.user = run;
 	run->request.on_progress = on_progress;
-	run->session = smalti_held_session(&settings->session, error);
-	run->vae = run->session ? smalti_vae_open(run->session, &options, error) : NULL;
+	run->vae = smalti_vae_open(run->session, &options, error);
 	if (!run->vae)
 		return -1;
 	smalti_vae_info(run->vae, &run->info);
 	return 0;
 }
 
+static void cancel(void *vae)
+{
+	smalti_vae_cancel(vae);
+}
+
+enum smalti_exit smalti_vae_command_follow(const struct smalti_vae_command *run)
+{
+	smalti_signals_first(cancel, run->vae);
+	smalti_vae_follow(run->vae);
+	smalti_signals_first(NULL, NULL);
+	return smalti_signals_caught() ? SMALTI_EXIT_FAILED : SMALTI_EXIT_OK;
+}
+
 enum smalti_exit smalti_vae_command_close(struct smalti_vae_command *run, enum smalti_exit status)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	smalti_vae_close(run->vae);
-	if (!run->session || smalti_session_close(run->session, &error) == 0)
-		return run->report.broken ? SMALTI_EXIT_FAILED : status;
-	return smalti_command_fail(run->command, &error);
+	if (run->session && smalti_session_close(run->session, &error) < 0)
+		status = smalti_command_ranks_fail(run->command, &error);
+	else if (run->report.broken)
+		status = SMALTI_EXIT_FAILED;
+	smalti_ranks_stop();
+	return status;
 }
 
 void smalti_vae_command_begin(struct smalti_vae_command *run, int64_t total)
@@ -55,7 +87,7 @@ static bool is_over(const struct smalti_vae_command *run)
 bool smalti_vae_command_next(struct smalti_vae_command *run)
 {
 	run->image_began = smalti_now();
-	return !is_over(run) && !smalti_signals_caught() && !run->report.broken;
+	return !is_over(run) && !smalti_signals_caught() && !run->report.broken && !run->stopped.code;
 }
 
 void smalti_vae_command_add(struct smalti_vae_command *run, const char *file,
@@ -70,7 +102,9 @@ void smalti_vae_command_add(struct smalti_vae_command *run, const char *file,
 	    .seconds = smalti_now() - run->image_began,
 	    .images = 1,
 	};
-	if (!error || error->code != SMALTI_ECANCELLED) /* that it was stopped is said at the end */
+	if (error && error->code == SMALTI_ECANCELLED)
+		run->stopped = *error; /* it is said at the end */
+	else
 		smalti_image_report_add(&run->report, &outcome);
 }
 
@@ -161,6 +195,8 @@ enum smalti_exit smalti_vae_command_end(struct smalti_vae_command *run, const ch
 {
 	if (run->info.unused && run->report.made > 0)
 		smalti_image_report_warning(&run->report, run->info.unused);
-	return smalti_image_report_end(&run->report, is_over(run) ? NULL : smalti_signals_caught(), "",
-				       result);
+	const char *cause = smalti_signals_caught();
+	if (!cause && run->stopped.code)
+		cause = run->stopped.message;
+	return smalti_image_report_end(&run->report, is_over(run) ? NULL : cause, "", result);
 }

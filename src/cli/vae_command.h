@@ -63,11 +63,16 @@ struct smalti_vae_command {
 	struct smalti_vae_request request; /* of an image; `user` is the command */
 	void *image;                       /* that is being read or written */
 	struct smalti_image_report report;
-	double image_began; /* smalti_now() */
+	double image_began;          /* smalti_now() */
+	struct smalti_error stopped; /* why no image follows, unless a signal came */
 };
 
-/* Starts the session and opens the VAE. */
-int smalti_vae_command_open(struct smalti_vae_command *run, struct smalti_error *error);
+/* Has rank 0 open its files, and all ranks (rt/ranks.h) the session and the VAE, or none. */
+int smalti_vae_command_open(struct smalti_vae_command *run,
+			    int (*open_files)(void *user, struct smalti_error *error), void *user,
+			    struct smalti_error *error);
+/* Computes on another rank what rank 0 says. */
+enum smalti_exit smalti_vae_command_follow(const struct smalti_vae_command *run);
 /* Closes the VAE and the session. Returns `status`, unless that fails or the standard output took no more. */
 enum smalti_exit smalti_vae_command_close(struct smalti_vae_command *run, enum smalti_exit status);
 

@@ -23,5 +23,6 @@ libcore_la_SOURCES += \
 	src/jobs/vae.c src/jobs/vae.h \
 	src/jobs/vae_decode.c \
 	src/jobs/vae_estimate.c \
+	src/jobs/vae_follow.c src/jobs/vae_follow.h \
 	src/jobs/vae_request.c \
 	src/jobs/vae_speed.c

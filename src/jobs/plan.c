@@ -255,17 +255,13 @@ struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, str
 
 uint64_t smalti_plan_digest(const struct smalti_plan *plan)
 {
-	const struct smalti_vae_plan *d = &plan->decoding;
-	const int64_t numbers[] = {plan->latent_width, plan->latent_height, plan->bytes, d->workers,
-				   d->window,          d->bounded,          d->bf16,     d->partition.bands};
+	const int64_t numbers[] = {plan->latent_width, plan->latent_height, plan->bytes};
 	uint64_t digest = XXH64(numbers, sizeof(numbers), 0);
 	for (const struct smalti_strategy *s = &plan->strategy; s; s = s->next) {
 		digest = XXH64(s->place, (size_t)s->count * sizeof(*s->place), digest);
 		digest = XXH64(s->share, (size_t)s->count * sizeof(*s->share), digest);
 	}
-	digest =
-	    XXH64(d->partition.first, (size_t)(d->partition.bands + 1) * sizeof(*d->partition.first), digest);
-	return XXH64(d->storage, (size_t)(plan->model->vae->count + 1) * sizeof(*d->storage), digest);
+	return digest ^ smalti_vae_plan_digest(&plan->decoding, plan->model->vae->count + 1);
 }
 
 struct smalti_plan *smalti_plan_share(struct smalti_plan *plan)

@@ -4,8 +4,11 @@
 #include "checkpoint/pipeline_directory.h"
 #include "jobs/precision.h"
 #include "jobs/unused.h"
+#include "jobs/vae_follow.h"
+#include "rt/ranks.h"
 
 #include <math.h>
+#include <xxhash.h>
 
 void smalti_vae_defaults(struct smalti_vae_options *options)
 {
@@ -47,6 +50,18 @@ static int open_parts(struct smalti_vae *vae, const struct smalti_vae_options *o
 		   : -1;
 }
 
+/* Has all ranks open the same VAE, or none. */
+static int agree_to_open(struct smalti_vae *vae, int status, struct smalti_error *error)
+{
+	char digest[SMALTI_DIGEST_LENGTH + 1] = "";
+	struct smalti_ranks_vote vote = {.digest = (uint64_t)vae->compute};
+	if (status == 0 && smalti_ranks_count() > 1)
+		status = smalti_vae_digest(vae, digest, error);
+	vote.digest ^= XXH64(digest, sizeof(digest), 0);
+	vae->opened = smalti_ranks_agree(status, &vote, error) == 0;
+	return vae->opened ? 0 : -1;
+}
+
 struct smalti_vae *smalti_vae_open(struct smalti_session *session, const struct smalti_vae_options *options,
 				   struct smalti_error *error)
 {
@@ -61,7 +76,7 @@ struct smalti_vae *smalti_vae_open(struct smalti_session *session, const struct 
 	if (!vae)
 		return NULL;
 	vae->session = session;
-	if (open_parts(vae, options, error) == 0)
+	if (agree_to_open(vae, open_parts(vae, options, error), error) == 0)
 		return vae;
 	smalti_vae_close(vae);
 	return NULL;
@@ -71,6 +86,10 @@ void smalti_vae_close(struct smalti_vae *vae)
 {
 	if (!vae)
 		return;
+	if (vae->opened && smalti_ranks_own() == 0)
+		smalti_vae_broadcast_end();
+	if (vae->opened)
+		smalti_ranks_settle();
 	if (vae->weights)
 		smalti_task_group_wait(vae->weights); /* its tasks read the mapped file */
 	for (int i = 0; i < SMALTI_VAE_DIRECTIONS; i++)
@@ -141,9 +160,10 @@ static int run_plan(struct run *run, struct smalti_vae *vae, struct smalti_vae_n
 {
 	struct smalti_queue *queue = &vae->queue;
 	run->job.complete = complete;
-	if (smalti_task_group_status(queue->cancelled, run->error) < 0 ||
-	    smalti_job_open(queue, &run->job, smalti_vae_doing[net->direction], run->error) < 0)
+	if (smalti_job_open(queue, &run->job, smalti_vae_doing[net->direction], run->error) < 0) {
+		smalti_ranks_give_up(run->error);
 		return -1;
+	}
 	queue->progress = run->request->on_progress ? report_progress : NULL;
 	queue->user = run;
 	smalti_task_group_depends_on(run->job.task_group, vae->weights);
@@ -165,6 +185,12 @@ int smalti_vae_request_run(struct smalti_vae *vae, enum smalti_vae_direction dir
 		plan->file = smalti_offload_open(request->scratch, plan->offloaded, error);
 		status = plan->file ? 0 : -1;
 	}
+	if (status == 0)
+		status = smalti_task_group_status(vae->queue.cancelled, error);
+	struct smalti_ranks_vote vote = {.digest = vae->session->sequence};
+	if (status == 0)
+		vote.digest ^= smalti_vae_plan_digest(plan, net->count + 1);
+	status = smalti_ranks_agree(status, &vote, error);
 	if (status == 0)
 		status = run_plan(&run, vae, net, insert, user);
 	smalti_offload_close(plan->file);

@@ -22,6 +22,7 @@ struct smalti_vae {
 	struct smalti_checkpoint *checkpoint;
 	struct smalti_error unused; /* says which tensors are not used, if any: no failure */
 	struct smalti_vae_net *net[SMALTI_VAE_DIRECTIONS]; /* NULL: not opened yet */
+	bool opened;                                       /* on all ranks */
 };
 
 /* Returns a net, which the first call opens. */
@@ -64,6 +65,8 @@ int64_t smalti_vae_band_rows(const struct smalti_session *session, const struct 
 /* Returns a band's latent rows if places share `height` of them: those that give the place with the most rows
  * the fewest. */
 int64_t smalti_vae_shared_rows(int64_t height, int64_t places);
+/* Returns a number that equal plans have in common, for the ranks to compare; `maps`: of the net. */
+uint64_t smalti_vae_plan_digest(const struct smalti_vae_plan *plan, int maps);
 /* Makes the fastest plan in that budget, its bands at the places by the request's shares. SMALTI_ENOMEM with
  * a message that says the least sufficient memory. Free it in any case. */
 int smalti_vae_request_plan(const struct smalti_session *session, const struct smalti_vae_net *net,

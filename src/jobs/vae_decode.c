@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/precision.h"
-#include "jobs/vae.h"
+#include "jobs/vae_follow.h"
 #include "kernels/kernels.h"
 #include "kernels/scratch.h"
 #include "samplers/noise.h"
@@ -61,10 +61,20 @@ static void insert(struct smalti_vae_net *net, struct smalti_task_group *task_gr
 	const struct smalti_vae_decoding *d = &((const struct decoding *)decoding)->given;
 	const int64_t factor = smalti_vae_factor(&net->config);
 	struct smalti_tile *latents =
-	    smalti_tile_upload(task_group, net->config.latent_channels * (d->request.height / factor),
-			       d->request.width / factor * (int64_t)sizeof(float), d->latents);
+	    smalti_tile_upload_there(task_group, net->config.latent_channels * (d->request.height / factor),
+				     d->request.width / factor * (int64_t)sizeof(float), d->latents);
 	smalti_vae_decode(net, task_group, latents, d->raw, plan, deliver_rows, decoding);
 	smalti_tile_release(latents);
+}
+
+static int decode(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
+		  struct smalti_error *error)
+{
+	const int64_t factor = smalti_vae_factor(&vae->config);
+	struct decoding d = {*decoding, vae->compute,
+			     vae->config.latent_channels * (decoding->request.height / factor) *
+				 (decoding->request.width / factor)};
+	return smalti_vae_request_run(vae, SMALTI_VAE_DECODE, &d.given.request, insert, &d, error);
 }
 
 int smalti_vae_decode_image(struct smalti_vae *vae, const struct smalti_vae_decoding *decoding,
@@ -73,11 +83,15 @@ int smalti_vae_decode_image(struct smalti_vae *vae, const struct smalti_vae_deco
 	SMALTI_REPORT(error);
 	if (check(vae, decoding, error) < 0)
 		return -1;
-	const int64_t factor = smalti_vae_factor(&vae->config);
-	struct decoding d = {*decoding, vae->compute,
-			     vae->config.latent_channels * (decoding->request.height / factor) *
-				 (decoding->request.width / factor)};
-	return smalti_vae_request_run(vae, SMALTI_VAE_DECODE, &d.given.request, insert, &d, error);
+	smalti_vae_broadcast_request(&decoding->request, SMALTI_VAE_DECODE, decoding->raw);
+	return decode(vae, decoding, error);
+}
+
+void smalti_vae_follow_decoding(struct smalti_vae *vae, const struct smalti_vae_broadcast *message)
+{
+	const struct smalti_vae_decoding decoding = {.request = message->request, .raw = message->raw};
+	struct smalti_error error = SMALTI_NO_ERROR; /* which rank 0 hears of */
+	decode(vae, &decoding, &error);
 }
 
 static int check_encoding(const struct smalti_vae *vae, const struct smalti_vae_encoding *e,
@@ -134,14 +148,28 @@ static void insert_encoding(struct smalti_vae_net *net, struct smalti_task_group
 	smalti_tile_release(planes);
 }
 
+static int encode(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
+		  struct smalti_error *error)
+{
+	struct encoding e = {*encoding, vae->compute};
+	return smalti_vae_request_run(vae, SMALTI_VAE_ENCODE, &e.given.request, insert_encoding, &e, error);
+}
+
 int smalti_vae_encode_image(struct smalti_vae *vae, const struct smalti_vae_encoding *encoding,
 			    struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
 	if (check_encoding(vae, encoding, error) < 0)
 		return -1;
-	struct encoding e = {*encoding, vae->compute};
-	return smalti_vae_request_run(vae, SMALTI_VAE_ENCODE, &e.given.request, insert_encoding, &e, error);
+	smalti_vae_broadcast_request(&encoding->request, SMALTI_VAE_ENCODE, false);
+	return encode(vae, encoding, error);
+}
+
+void smalti_vae_follow_encoding(struct smalti_vae *vae, const struct smalti_vae_broadcast *message)
+{
+	const struct smalti_vae_encoding encoding = {.request = message->request};
+	struct smalti_error error = SMALTI_NO_ERROR; /* which rank 0 hears of */
+	encode(vae, &encoding, &error);
 }
 
 void smalti_vae_sample(const struct smalti_vae *vae, int64_t count, int64_t plane, const float *mean,

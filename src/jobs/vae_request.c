@@ -5,6 +5,9 @@
 #include "jobs/plan.h"
 #include "jobs/vae.h"
 #include "rt/devices_alone.h"
+#include "rt/ranks.h"
+
+#include <xxhash.h>
 
 const char *const smalti_vae_doing[] = {"decoding", "encoding"};
 
@@ -25,7 +28,21 @@ int smalti_vae_request_check(const struct smalti_vae *vae, const struct smalti_v
 	    check_side("width", request->width, factor, error) < 0 ||
 	    smalti_check_range(request->tile_rows, 0, INT64_MAX, "tile rows", error) < 0)
 		return -1;
+	if (request->scratch && smalti_ranks_count() > 1)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "scratch: expected none over several processes, found %s: allow each of "
+				   "them more memory, or use one process",
+				   request->scratch);
 	return smalti_check_range((int)request->store, 0, SMALTI_PRECISION_BF16, "store", error);
+}
+
+uint64_t smalti_vae_plan_digest(const struct smalti_vae_plan *plan, int maps)
+{
+	const struct smalti_partition *bands = &plan->partition;
+	const int64_t numbers[] = {plan->workers, plan->window, plan->bounded, plan->bf16, bands->bands};
+	const uint64_t digest = XXH64(numbers, sizeof(numbers), 0);
+	return XXH64(plan->storage, (size_t)maps * sizeof(*plan->storage),
+		     XXH64(bands->first, (size_t)(bands->bands + 1) * sizeof(*bands->first), digest));
 }
 
 int64_t smalti_vae_fixed_bytes(const struct smalti_vae_net *net)
@@ -37,7 +54,7 @@ int smalti_vae_request_budget(const struct smalti_session *session, const struct
 			      const struct smalti_vae_request *request, struct smalti_vae_budget *budget,
 			      struct smalti_error *error)
 {
-	*budget = smalti_vae_no_budget(session->workers);
+	*budget = smalti_vae_no_budget(session->planned_workers);
 	budget->memory = session->memory - smalti_vae_fixed_bytes(net);
 	budget->bf16 = request->store == SMALTI_PRECISION_BF16;
 	if (request->scratch)
@@ -131,12 +148,14 @@ int64_t smalti_vae_shared_rows(int64_t height, int64_t places)
 	return best;
 }
 
-/* Reads the shares of the request; all 0: it has none. */
+/* Reads the shares of the request; all 0: it has none. Ranks have equal ones then. */
 static int read_shares(const struct smalti_session *session, const struct smalti_vae_request *request,
 		       double *shares, struct smalti_error *error)
 {
 	const int places = smalti_session_place_count(session);
 	struct smalti_place_facts facts;
+	for (int place = 0; place < places && !request->shares && smalti_ranks_count() > 1; place++)
+		shares[place] = 1;
 	if (!smalti_is_auto(request->shares))
 		return request->shares ? smalti_shares_read(request->shares, places, shares, error) : 0;
 	if (smalti_place_facts_of(session, &facts, error) < 0)
