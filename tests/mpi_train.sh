@@ -18,7 +18,9 @@ use_mpi 600
 data=$SMALTI_TESTDATA/extract/InternData/data_info.json
 "$SMALTI" extract "$data" -k prompt --img-size 256 --shard-items 5 --range 0:3 -q -o features
 small_config 2 16 >config.json
-train=("$SMALTI" train features --init config.json --steps 4 --batch 3 --lanes 2 --warmup 2 --lr 1e-3 --save-every 2 --ema 0.9
+steps=4
+[ -z "${SMALTI_TEST_FULL:-}" ] || steps=50
+train=("$SMALTI" train features --init config.json --steps $steps --batch 3 --lanes 2 --warmup 2 --lr 1e-3 --save-every 2 --ema 0.9
     --tile-tokens 64 --cpus 1 -q)
 
 # same_runs ONE OTHER: all checkpoints, file by file.
@@ -34,7 +36,7 @@ spread() {
     expect 0 '' "${train[@]}" "${@:2}" -o alone
     expect 0 '' "${mpirun[@]}" -n "$1" "${train[@]}" "${@:2}" -o spread
     same_runs alone spread
-    [ "$(grep -c '"loss"' spread/log.jsonl)" -eq 4 ] || fail "$*: not 4 steps in the log"
+    [ "$(grep -c '"loss"' spread/log.jsonl)" -eq $steps ] || fail "$*: not $steps steps in the log"
 }
 spread 2 --strategy data2
 spread 2 --strategy patch2 --recompute block
@@ -42,7 +44,7 @@ spread 2 --strategy ring2 --precision bf16
 spread 2 --strategy tensor2
 spread 3 --strategy data3 --optimizer came
 expect 0 '' "${mpirun[@]}" -n 3 "${train[@]}" --strategy data3 --optimizer came --shares 2:1:1 -o shares
-same alone/step-4/transformer shares/step-4/transformer
+same "alone/step-$steps/transformer" "shares/step-$steps/transformer"
 spread 4 --strategy hybrid:data2.patch2
 
 # Evaluation, and samples for every rank, if nothing is said.

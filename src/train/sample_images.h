@@ -5,8 +5,8 @@
 
 /* Sample images of a run in training: RUN/samples/step-N/K.png of prompt K, from 1, with the weights of the
  * checkpoint RUN/step-N, or their average. A model opened for these images reads the transformer from there;
- * so they are those of smalti generate. Over the ranks of an MPI job all call these functions, and rank 0 makes
- * the images. */
+ * so they are those of smalti generate. Over the ranks of an MPI job all call these functions, and rank 0
+ * makes the images. */
 struct smalti_sample_images;
 
 /* Encodes the prompts with the text encoder, which is open only then, and checks that an image can be made
