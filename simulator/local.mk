@@ -4,9 +4,11 @@ EXTRA_PROGRAMS += smalti-sim
 endif
 smalti_sim_SOURCES = \
 	simulator/case.c simulator/case.h \
+	simulator/images.c \
 	simulator/main.c \
 	simulator/needs.c simulator/needs.h \
-	simulator/outcome.c
+	simulator/outcome.c \
+	simulator/training.c
 nodist_EXTRA_smalti_sim_SOURCES = force-c++-linking-smalti-sim.cc
 smalti_sim_LDADD = libbench.la libcli.la libcore.la
 

@@ -15,6 +15,8 @@ __attribute__((visibility("default"))) int main(int argc, char **argv)
 	int first;
 	int status = smalti_options_parse(table, argc, argv, &options, &request, &first, &error);
 	if (status == 0)
+		status = smalti_simulate_operands(&options, argc - first, argv + first, &error);
+	if (status == 0)
 		status = smalti_case_run(&options, &error);
 	smalti_options_free(table, &options);
 	if (status == 0)

@@ -47,19 +47,23 @@ static bool add_memories(cJSON *object, const struct smalti_simulation *s)
 	return true;
 }
 
-int smalti_case_print(const struct smalti_simulate_options *options, const char *strategy,
-		      const struct smalti_simulation *simulation, const char *machine,
+int smalti_case_print(const struct smalti_case *c, const struct smalti_case_outcome *outcome,
 		      struct smalti_error *error)
 {
+	const struct smalti_simulate_options *options = c->options;
+	const struct smalti_simulation *simulation = outcome->simulation;
 	cJSON *object = cJSON_CreateObject();
 	bool broken = false;
-	cJSON_AddStringToObject(object, "machine", machine);
+	cJSON_AddStringToObject(object, "machine", c->machine.name);
 	cJSON_AddStringToObject(object, "sched", options->sched);
-	if (strategy)
-		cJSON_AddStringToObject(object, "strategy", strategy);
+	if (outcome->strategy)
+		cJSON_AddStringToObject(object, "strategy", outcome->strategy);
 	cJSON_AddBoolToObject(object, "blocking", options->blocking);
 	cJSON_AddNumberToObject(object, "makespan", simulation->makespan);
-	add_stages(object, options, simulation);
+	if (outcome->has_stages)
+		add_stages(object, options, simulation);
+	else
+		cJSON_AddNumberToObject(object, "step", outcome->step);
 	cJSON_AddNumberToObject(object, "area_bound", simulation->area);
 	cJSON_AddNumberToObject(object, "path_bound", simulation->path);
 	cJSON_AddNumberToObject(object, "transfer_bound", simulation->transfers);

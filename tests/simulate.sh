@@ -125,6 +125,44 @@ pipeline --machine 4xA100-PCIe --steps 3 --strategy pipeline --precision f16
 ethernet --machine 2x8xL40-Ethernet --steps 2 --strategy ring --precision f16 --tile-tokens 16
 cluster --machine 2x8xH100-InfiniBand --steps 2 --strategy hybrid:cfg2.ring8 --precision f16 --tile-tokens 32 --blocking
 CASES
+# Steps of training: the same to the last digit; what more samples, recomputing, precision, and a second GPU change.
+while read -r name options; do
+    # shellcheck disable=SC2086 # several words
+    simulate "$name" train --model tiny $options
+    # shellcheck disable=SC2086
+    simulate again train --model tiny $options
+    cmp "$name" again || fail "$name: other numbers the second time"
+    less 0 "$(value "$name" step)"
+    less "$(value "$name" step)" "$(value "$name" makespan)"
+done <<'CASES'
+four --machine 1xA100-PCIe --precision f16 --batch 4
+eight --machine 1xA100-PCIe --precision f16 --batch 8
+again_f16 --machine 1xA100-PCIe --precision f16 --batch 4 --recompute block
+long --machine 1xA100-PCIe --precision f16 --batch 4 --steps 4
+came --machine 1xA100-PCIe --precision f16 --batch 4 --optimizer came
+two --machine 2xA100-NVLink --precision f16 --batch 4 --strategy data
+bands --machine 2xA100-NVLink --precision f16 --batch 2 --strategy patch --size 128x64
+on_cores --machine 32-cores --precision f32 --batch 4 --size 64x64
+CASES
+less "$(value four flops)" "$(value eight flops)" 0.51
+less "$(value four flops)" "$(value again_f16 flops)" 0.8
+less "$(value four flops)" "$(value long flops)" 0.51
+large=(train --model sigma-256 --batch 4)
+simulate large_f16 "${large[@]}" --machine 1xA100-PCIe --precision f16
+simulate large_f32 "${large[@]}" --machine 1xA100-PCIe --precision f32
+simulate large_two "${large[@]}" --machine 2xA100-NVLink --precision f16 --strategy data
+simulate large_cores "${large[@]}" --machine 1xA100-PCIe --precision f32 --gpus 0 --steps 1
+less "$(value large_f16 step)" "$(value large_f32 step)" 0.6
+less "$(value large_two step)" "$(value large_f16 step)" 0.9
+less "$(value large_f32 step)" "$(value large_cores step)" 0.1
+# 610 million weights: forward and backward of 256 tokens and of captions, three times the forward's products.
+awk -v flops="$(value large_f16 flops)" 'BEGIN { exit !(flops > 8 * 0.8e12 && flops < 8 * 1.3e12) }' ||
+    fail "$(value large_f16 flops) operations of 8 samples"
+refuse 2 "--size: expected multiples of 16 for training" "$SMALTI" simulate train --machine 1xA100-PCIe --model tiny --size 72x64
+refuse 2 "unexpected operand 'dance': expected train" "$SMALTI" simulate dance --machine 1xA100-PCIe
+refuse 2 "unexpected operand 'now'" "$SMALTI" simulate train now --machine 1xA100-PCIe
+refuse 1 "T4 has no rate for products in bf16" "$SMALTI" simulate train --machine 4xT4 --model tiny --precision bf16
+
 [ "$(value cores transfer_bound)" = 0 ] || fail "transfers of a machine without GPUs"
 for name in one dmda ulysses slow ethernet; do
     less 0 "$(value $name transfer_bound)"

@@ -20,11 +20,22 @@ static bool next_policy(const char **list, char policy[SMALTI_POLICY_NAME])
 	return true;
 }
 
-static int check(const struct smalti_simulate_options *options, int count, char **operands,
-		 struct smalti_error *error)
+int smalti_simulate_operands(struct smalti_simulate_options *options, int count, char **operands,
+			     struct smalti_error *error)
 {
-	if (count)
-		return smalti_fail(error, SMALTI_EINVAL, "unexpected operand '%.99s'", operands[0]);
+	enum { TRAINING_STEPS = 2 }; /* the first one also brings the weights */
+	options->trains = count > 0 && strcmp(operands[0], "train") == 0;
+	if (options->trains && !options->has_steps)
+		options->request.steps = TRAINING_STEPS;
+	if (count > options->trains)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "unexpected operand '%.99s': expected train, or none",
+				   operands[options->trains]);
+	return 0;
+}
+
+static int check(const struct smalti_simulate_options *options, struct smalti_error *error)
+{
 	if (options->calibrate && !options->measured)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "--calibrate needs --measured, the traces of the machine");
@@ -87,12 +98,12 @@ static int simulate(const struct smalti_simulate_options *options, struct smalti
 
 enum smalti_exit smalti_simulate_run(void *values, int count, char **operands)
 {
-	const struct smalti_simulate_options *options = values;
+	struct smalti_simulate_options *options = values;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int status = 0;
 	if (options->machines)
 		status = smalti_machines_print(stdout, &error);
-	else if (check(options, count, operands, &error) < 0)
+	else if (smalti_simulate_operands(options, count, operands, &error) < 0 || check(options, &error) < 0)
 		status = -1;
 	else if (options->calibrate)
 		status = smalti_calibrate(options->measured, smalti_op_work, options->precision,

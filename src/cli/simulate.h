@@ -16,7 +16,17 @@ struct smalti_simulate_options {
 	int64_t cpus, gpus;
 	int64_t gpu_memory_limit;
 	const char *trace;
+	bool has_steps;
+	bool trains; /* the operand "train" was given */
+	struct smalti_simulated_training {
+		int64_t batch, micro, caption_tokens;
+		int recomputation, optimizer; /* enum smalti_recomputation, enum smalti_optimizer_kind */
+	} training;
 };
+
+/* Reads what is to be simulated. */
+int smalti_simulate_operands(struct smalti_simulate_options *options, int count, char **operands,
+			     struct smalti_error *error);
 
 enum smalti_exit smalti_simulate_run(void *options, int count, char **operands);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/common_rows.h"
 #include "cli/simulate.h"
+#include "train/identity.h"
 
 #define TYPE struct smalti_simulate_options
 
@@ -39,8 +40,9 @@ static const struct smalti_option rows[] = {
      .maximum = SMALTI_SIDE_MAX},
     {SMALTI_INT64(TYPE, request.images), "images", 'i', "N", "number of images, all active at the same time",
      .minimum = 1, .maximum = SMALTI_IMAGES_MAX},
-    {SMALTI_INT64(TYPE, request.steps), "steps", 0, "N", "number of denoising steps", .minimum = 1,
-     .maximum = SMALTI_STEPS_MAX},
+    {SMALTI_INT64(TYPE, request.steps), "steps", 0, "N",
+     "number of denoising steps; of training: 2 if it is not given", .minimum = 1,
+     .maximum = SMALTI_STEPS_MAX, SMALTI_GIVEN(TYPE, has_steps)},
     {SMALTI_DOUBLE(TYPE, request.guidance), "guidance", 'g', "X",
      "classifier-free guidance scale; 1 or less disables guidance", .real_minimum = 0, .real_maximum = 1000},
     SMALTI_TILE_TOKENS_ROW(TYPE, request.tile_tokens),
@@ -50,6 +52,19 @@ static const struct smalti_option rows[] = {
     SMALTI_TOKEN_SHARES_ROW(TYPE, request.shares),
     SMALTI_STRATEGY_ROW(TYPE, request.strategy),
     SMALTI_PIPELINE_ROWS(TYPE, request),
+
+    {SMALTI_GROUP("Training")},
+    {SMALTI_INT64(TYPE, training.batch), "batch", 'b', "N", "samples of a step, all of one --size",
+     .minimum = 1, .maximum = 1 << 20},
+    {SMALTI_INT64(TYPE, training.micro), "micro", 0, "N", "samples that are computed at a time; 0: chosen",
+     .minimum = 0, .maximum = 1 << 20},
+    {SMALTI_INT64(TYPE, training.caption_tokens), "caption-tokens", 0, "N", "tokens of each caption",
+     .minimum = 1, .maximum = 4096},
+    {SMALTI_CHOICE(TYPE, training.recomputation), "recompute", 0, "WHAT",
+     "compute the activations of blocks again for the backward pass instead of keeping them",
+     .choices = smalti_recomputations},
+    {SMALTI_CHOICE(TYPE, training.optimizer), "optimizer", 0, "NAME", "AdamW, or CAME with half its memory",
+     .choices = smalti_optimizers},
 
     {SMALTI_GROUP("Output")},
     {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print one JSON object per simulation"},
@@ -64,12 +79,16 @@ static const struct smalti_simulate_options defaults = {
 		.guidance = 4.5,
 		.cleaning = SMALTI_CLEANING_BASIC},
     .gpus = -1,
+    .training = {.batch = 8, .caption_tokens = 300},
 };
 
 static const struct smalti_example examples[] = {
     {"Show what eight A100 would give",
      "smalti simulate --machine 8xA100-NVLink --model sigma-1024 --precision f16 "
      "--strategy ulysses"},
+    {"Show what a step of training takes on two of them",
+     "smalti simulate train --machine 2xA100-NVLink --model sigma-256 --precision bf16 --batch 16 "
+     "--strategy data"},
     {"Compare scheduling policies", "smalti simulate --machine A100-L40-T4 --model sigma-512 --precision f16 "
 				    "--sched dmdas,dmda,lws"},
     {"Simulate this machine",
@@ -80,15 +99,18 @@ static const struct smalti_example examples[] = {
 
 const struct smalti_command smalti_simulate_command = {
     .name = "smalti simulate",
-    .summary = "generate images on a machine that is not there",
-    .operands = "",
+    .summary = "generate images, or train, on a machine that is not there",
+    .operands = "[train]",
     .description =
 	"Inserts the very graphs that smalti generate runs, without data, into StarPU's simulation of a "
 	"machine, and "
 	"shows how long they take there, how busy its workers are, what moves between its memories, and how "
 	"much of them is used. Nothing is computed: a machine of eight GPUs is simulated on one core, and a "
 	"model "
-	"needs no weights.\n\nWhat an operation takes follows from its arithmetic and the bytes that it "
+	"needs no weights.\n\nWith the operand train it does so for steps of smalti train on features that "
+	"are "
+	"stored: forward, backward and update.\n\nWhat an operation takes follows from its arithmetic and "
+	"the bytes that it "
 	"moves, and "
 	"the machine's rates. Repeated simulations give the same times to the last digit. No schedule takes "
 	"less "

@@ -56,10 +56,12 @@ static void print_memories(const cJSON *outcome, FILE *file)
 			snprintf(name, sizeof(name), "GPU %d", index - 1);
 		fprintf(file, "  %-16s", name);
 		if (index)
-			fprintf(file, " %7.2f GiB %7.2f GiB %7.2f GiB",
-				smalti_json_number(memory, "peak") / gibi,
-				smalti_json_number(memory, "limit") / gibi,
-				smalti_json_number(memory, "needed") / gibi);
+			fprintf(file, " %7.2f GiB %7.2f GiB", smalti_json_number(memory, "peak") / gibi,
+				smalti_json_number(memory, "limit") / gibi);
+		if (index && cJSON_HasObjectItem(memory, "needed"))
+			fprintf(file, " %7.2f GiB", smalti_json_number(memory, "needed") / gibi);
+		else if (index)
+			fprintf(file, " %11s", "");
 		else
 			fprintf(file, " %11s %11s %11s", "", "", "");
 		fprintf(file, " %8.3f GB %8.3f GB\n", smalti_json_number(memory, "to") / giga,

@@ -6,6 +6,7 @@
 #include "cli/signals.h"
 #include "jobs/precision.h"
 #include "simulation/machine.h"
+#include "train/identity.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -67,6 +68,16 @@ static void add_number(struct arguments *arguments, const char *name, int64_t va
 	add(arguments, "--%s=%" PRId64, name, value);
 }
 
+static void fill_training(struct arguments *arguments, const struct smalti_simulated_training *training)
+{
+	add_number(arguments, "batch", training->batch);
+	add_number(arguments, "micro", training->micro);
+	add_number(arguments, "caption-tokens", training->caption_tokens);
+	add_text(arguments, "recompute", smalti_recomputations[training->recomputation]);
+	add_text(arguments, "optimizer", smalti_optimizers[training->optimizer]);
+	add(arguments, "train");
+}
+
 /* Fills in the simulator's own options, and the one for the log, which StarPU's library takes. */
 static void fill(struct arguments *arguments, const char *program, const struct smalti_simulate_options *o,
 		 const char *policy, const char *machine)
@@ -100,6 +111,8 @@ static void fill(struct arguments *arguments, const char *program, const struct 
 	add_number(arguments, "patches", request->patches);
 	add_number(arguments, "warmup", request->warmup);
 	add_text(arguments, "trace", o->trace);
+	if (o->trains)
+		fill_training(arguments, &o->training);
 }
 
 static void free_arguments(struct arguments *arguments)

@@ -137,6 +137,11 @@ void smalti_simulation_expect(struct smalti_session *session, const double *flop
 	}
 }
 
+double smalti_simulation_now(void)
+{
+	return 1e-6 * starpu_timing_now();
+}
+
 static void close_gpu(struct smalti_device *device)
 {
 	free(device);

@@ -35,6 +35,9 @@ int smalti_simulation_measure(const char *files, struct smalti_error *error);
  * smalti_work). Before, they are those at products. */
 void smalti_simulation_expect(struct smalti_session *session, const double *flops);
 
+/* Returns the simulated time in seconds. */
+double smalti_simulation_now(void);
+
 enum { SMALTI_SIMULATED_WORKERS = 176, SMALTI_SIMULATED_MEMORIES = 130 };
 
 /* Results in seconds and bytes. */
