@@ -47,6 +47,23 @@ expect 0 '' "${mpirun[@]}" -n 3 "${train[@]}" --strategy data3 --optimizer came 
 same "alone/step-$steps/transformer" "shares/step-$steps/transformer"
 spread 4 --strategy hybrid:data2.patch2
 
+# What each rank sends in a step: the gradients that others own, and the new weights that it owns, which is all of them once.
+# sent STEPS: bytes of both ranks.
+sent() {
+    STARPU_MPI_STATS=1 "${mpirun[@]}" -n 2 "${train[@]}" --strategy data2 --steps "$1" --save-every 0 --ema 0 -o "sent$1" >sent 2>&1 ||
+        fail "$(cat sent)"
+    awk '/comm_stats\]\[.*TOTAL/ { all += $3 } END { printf "%.0f\n", all }' sent
+}
+python3 - "$(sent 2)" "$(sent 6)" sent6/step-6/transformer/diffusion_pytorch_model.safetensors <<'END_OF_PROGRAM'
+import json, struct, sys
+file = open(sys.argv[3], "rb")
+header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+weights = sum(tensor["data_offsets"][1] - tensor["data_offsets"][0] for name, tensor in header.items() if name != "__metadata__")
+step = (int(sys.argv[2]) - int(sys.argv[1])) / 4
+print(f"{step:.0f} bytes of both ranks in a step, by the formula {2 * weights}")
+assert abs(step / (2 * weights) - 1) < 0.02, step
+END_OF_PROGRAM
+
 # Evaluation, and samples for every rank, if nothing is said.
 expect 0 '' "${mpirun[@]}" -n 2 "${train[@]}" --held-out features --held-out-items 2 --evaluate-every 2 -o two
 expect 0 '' "${train[@]}" --strategy data2 --held-out features --held-out-items 2 --evaluate-every 2 -o one
