@@ -20,7 +20,7 @@ data=$SMALTI_TESTDATA/extract/InternData/data_info.json
 small_config 2 16 >config.json
 steps=4
 [ -z "${SMALTI_TEST_FULL:-}" ] || steps=50
-train=("$SMALTI" train features --init config.json --steps $steps --batch 3 --lanes 2 --warmup 2 --lr 1e-3 --save-every 2 --ema 0.9
+train=("$SMALTI" train features --init config.json --steps "$steps" --batch 3 --lanes 2 --warmup 2 --lr 1e-3 --save-every 2 --ema 0.9
     --tile-tokens 64 --cpus 1 -q)
 
 # same_runs ONE OTHER: all checkpoints, file by file.

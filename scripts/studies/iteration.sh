@@ -13,7 +13,7 @@ training() {
     local pixels=$1 model=sigma-1024
     shift
     [ "$pixels" -gt 512 ] || model=sigma-$pixels
-    "$SMALTI" simulate train --machine $card --model $model --size "${pixels}x$pixels" --batch $batch --json "$@" >"$work/step.json"
+    "$SMALTI" simulate train --machine $card --model "$model" --size "${pixels}x$pixels" --batch $batch --json "$@" >"$work/step.json"
     awk -v step="$(number step <"$work/step.json")" -v peak="$(grep -oE '"peak":[0-9]+' "$work/step.json" | tail -n 1 | cut -d: -f2)" \
         'BEGIN { print step, peak / 2 ^ 30 }'
 }

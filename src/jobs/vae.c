@@ -191,7 +191,7 @@ int smalti_vae_request_run(struct smalti_vae *vae, enum smalti_vae_direction dir
 	if (status == 0)
 		vote.digest ^= smalti_vae_plan_digest(plan, net->count + 1);
 	status = smalti_ranks_agree(status, &vote, error);
-	if (status == 0)
+	if (status == 0 && net)
 		status = run_plan(&run, vae, net, insert, user);
 	smalti_offload_close(plan->file);
 	smalti_vae_plan_free(plan);

@@ -86,7 +86,7 @@ static int encode(struct smalti_sample_images *images, int64_t step, struct smal
 	SCOPED(free) const char **texts = smalti_calloc(prompts + 1, sizeof(*texts), error);
 	SCOPED(free)
 	struct smalti_text_states *states = smalti_calloc(prompts + 1, sizeof(*states), error);
-	if (smalti_ranks_agree(texts && states ? 0 : -1, NULL, error) < 0)
+	if (smalti_ranks_agree(texts && states ? 0 : -1, NULL, error) < 0 || !texts || !states)
 		return -1;
 	struct smalti_model *model = open_model(images, step, &company, error);
 	if (!model)
