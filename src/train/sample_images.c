@@ -209,7 +209,7 @@ int smalti_sample_images_make(const struct smalti_sample_images *images, int64_t
 	const struct smalti_model_company company = company_of(images);
 	SCOPED(free) struct picture *pictures = smalti_calloc(count, sizeof(*pictures), error);
 	const bool ready = pictures && (smalti_ranks_own() > 0 || make_directory(images, step, error) == 0);
-	if (smalti_ranks_agree(ready ? 0 : -1, NULL, error) < 0)
+	if (smalti_ranks_agree(ready ? 0 : -1, NULL, error) < 0 || !pictures)
 		return -1;
 	struct smalti_model *model = open_model(images, step, &company, error);
 	int status = model ? make_images(images, model, step, pictures, error) : -1;
