@@ -2,10 +2,10 @@
  *
  * Checkpoints of training: whatever of one is damaged is refused, and later ones have nothing of it. */
 #include "base/file.h"
+#include "base/sealed.h"
 #include "checkpoint/safetensors.h"
 #include "harness.h"
 #include "rt/session.h"
-#include "store/sealed.h"
 #include "train/initial.h"
 #include "train/saved.h"
 

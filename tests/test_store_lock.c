@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "harness.h"
 #include "root.h"
-#include "store/lock.h"
+#include "share/lock.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Files that are shards by their names: which of them count, and what is refused. */
-#include "store/sealed.h"
+#include "base/sealed.h"
 #include "store/shards.h"
 #include "store_fixture.h"
 

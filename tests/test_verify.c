@@ -2,11 +2,11 @@
  *
  * What is done to a finished directory of features is found, named and put right. */
 #include "base/file.h"
+#include "base/sealed.h"
 #include "harness.h"
 #include "root.h"
 #include "rows.h"
 #include "smalti/verify.h"
-#include "store/sealed.h"
 #include "store/shards.h"
 #include "store/store.h"
 

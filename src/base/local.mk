@@ -16,6 +16,7 @@ libcore_la_SOURCES += \
 	src/base/parse.c src/base/parse.h \
 	src/base/process.c src/base/process.h \
 	src/base/rate.c src/base/rate.h \
+	src/base/sealed.c src/base/sealed.h \
 	src/base/set.c src/base/set.h \
 	src/base/shipped.c src/base/shipped.h \
 	src/base/offload.c src/base/offload.h \

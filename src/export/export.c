@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/export.h"
 #include "base/file.h"
-#include "store/hold.h"
+#include "share/hold.h"
 
 #include <sys/stat.h>
 

@@ -8,8 +8,8 @@
 #include "jobs/unused.h"
 #include "jobs/vae.h"
 #include "shard/shard.h"
+#include "share/identity.h"
 #include "smalti/extract.h"
-#include "store/identity.h"
 
 /* A run's models, data set and options. */
 struct smalti_extract_parts {

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "report/page.h"
 #include "report/samples.h"
-#include "store/lock.h"
+#include "share/lock.h"
 
 #include <math.h>
 

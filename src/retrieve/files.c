@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "retrieve/files.h"
-#include "store/sealed.h"
+#include "base/sealed.h"
 
 int smalti_files_add(cJSON *description, const char *directory, const char *name, struct smalti_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "retrieve/index.h"
-#include "store/sealed.h"
+#include "base/sealed.h"
 
 #include <xxhash.h>
 

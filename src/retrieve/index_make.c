@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/sealed.h"
 #include "retrieve/index.h"
 #include "retrieve/whitening.h"
-#include "store/hold.h"
-#include "store/sealed.h"
+#include "share/hold.h"
 
 enum { AHEAD = 64 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "retrieve/projections.h"
+#include "base/sealed.h"
 #include "retrieve/index.h"
-#include "store/sealed.h"
 
 enum { MOST = 1 << 24 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
+#include "base/sealed.h"
 #include "codelets/codelets.h"
 #include "retrieve/index.h"
 #include "retrieve/projection_data.h"
 #include "retrieve/projection_step.h"
 #include "retrieve/recall.h"
 #include "samplers/draws.h"
-#include "store/hold.h"
-#include "store/sealed.h"
+#include "share/hold.h"
 #include "train/schedule.h"
 
 #include <math.h>

@@ -5,13 +5,21 @@
 static char *part_of(const struct smalti_store *store, const struct smalti_claim *claim,
 		     struct smalti_error *error)
 {
-	return smalti_part_path(store->directory, claim->first, claim->end, claim->token, error);
+	return smalti_part_path(store->member.directory, claim->first, claim->end, claim->token, error);
+}
+
+void smalti_part_remove(const char *directory, const struct smalti_claim *claim)
+{
+	SCOPED(free)
+	char *part = smalti_part_path(directory, claim->first, claim->end, claim->token, NULL);
+	if (part)
+		unlink(part);
 }
 
 static int find_claim(struct smalti_store *store, const struct smalti_range *range,
 		      struct smalti_claim *claim, struct smalti_error *error)
 {
-	if (smalti_claims_find(store->claims, range->first, range->end, claim))
+	if (smalti_claims_find(store->member.claims, range->first, range->end, claim))
 		return 0;
 	return smalti_fail(error, SMALTI_EINVAL, "items %" PRId64 " to %" PRId64 " were not claimed",
 			   range->first, range->end);
@@ -39,12 +47,12 @@ static bool has_place(const struct smalti_shards *shards, const struct smalti_sh
 static int put_in_place(const struct smalti_store *store, const char *part, const struct smalti_shard_id *id,
 			struct smalti_error *error)
 {
-	SCOPED(free) char *path = smalti_shard_path(store->directory, id, error);
+	SCOPED(free) char *path = smalti_shard_path(store->member.directory, id, error);
 	int status = -1;
 	if (path && rename(part, path))
 		smalti_fail_errno(error, "%s: cannot be put in place", path);
 	else if (path)
-		status = smalti_sync_directory(store->directory, error);
+		status = smalti_sync_directory(store->member.directory, error);
 	if (path && status)
 		unlink(path);
 	return status;
@@ -56,14 +64,15 @@ static void follow_up(struct smalti_store *store, const struct smalti_shard_id *
 {
 	struct smalti_error ignored = SMALTI_NO_ERROR;
 	const struct smalti_shard_id old = {id->first, id->end, id->remake - 1};
-	SCOPED(free) char *path = id->remake ? smalti_shard_path(store->directory, &old, &ignored) : NULL;
+	SCOPED(free)
+	char *path = id->remake ? smalti_shard_path(store->member.directory, &old, &ignored) : NULL;
 	if (path)
 		unlink(path);
-	smalti_manifest_remove(store->directory);
+	smalti_manifest_remove(store->member.directory);
 	if (smalti_store_read(store, &ignored) == 0 && id->remake)
-		(void)smalti_failed_rebuild(store->directory, &store->shards, &ignored);
+		(void)smalti_failed_rebuild(store->member.directory, &store->shards, &ignored);
 	else if (!id->remake)
-		(void)smalti_failed_append(store->directory, shard, &ignored);
+		(void)smalti_failed_append(store->member.directory, shard, &ignored);
 }
 
 /* The lock and the claim are held. */
@@ -89,16 +98,16 @@ static int end_work(struct smalti_store *store, const struct smalti_claim *claim
 		    bool *lost, struct smalti_error *error)
 {
 	SCOPED(free) char *part = part_of(store, claim, error);
-	int status = part ? smalti_lock_acquire(store->lock, NULL, error) : -1;
+	int status = part ? smalti_lock_acquire(store->member.lock, NULL, error) : -1;
 	if (status == 0) {
-		const int holds = smalti_claims_holds(store->claims, claim->first, claim->end, error);
+		const int holds = smalti_claims_holds(store->member.claims, claim->first, claim->end, error);
 		status = holds < 0 ? -1 : 0;
 		*lost = holds == 0;
 		if (holds > 0 && shard && smalti_shard_info(shard)->end > smalti_shard_info(shard)->first)
 			status = commit_locked(store, claim, part, shard, lost, error);
 		unlink(part);
-		smalti_claims_remove(store->claims, claim->first, claim->end);
-		smalti_lock_release(store->lock);
+		smalti_claims_remove(store->member.claims, claim->first, claim->end);
+		smalti_lock_release(store->member.lock);
 	} else if (part) {
 		unlink(part);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
+#include "base/sealed.h"
 #include "store/directory.h"
-#include "store/sealed.h"
 
 #include <time.h>
 
@@ -135,19 +135,20 @@ static int complete(struct smalti_store *store, int64_t items, int64_t now, stru
 	if (smalti_store_read(store, error))
 		return -1;
 	if (!smalti_shards_cover(&store->shards, items) ||
-	    smalti_manifest_fits(store->directory, &store->shards))
+	    smalti_manifest_fits(store->member.directory, &store->shards))
 		return 0;
-	if (smalti_directory_clean(store->directory, &store->shards, store->claims, now, NULL, error))
+	if (smalti_directory_clean(store->member.directory, &store->shards, store->member.claims, now, NULL,
+				   error))
 		return -1;
-	return smalti_directory_complete(store->directory, &store->shards, error);
+	return smalti_directory_complete(store->member.directory, &store->shards, error);
 }
 
 int smalti_store_complete(struct smalti_store *store, int64_t items, struct smalti_error *error)
 {
 	int64_t now;
-	if (smalti_lock_acquire(store->lock, &now, error))
+	if (smalti_lock_acquire(store->member.lock, &now, error))
 		return -1;
 	const int status = complete(store, items, now, error);
-	smalti_lock_release(store->lock);
+	smalti_lock_release(store->member.lock);
 	return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/directory.h"
 #include "base/file.h"
-#include "store/sealed.h"
+#include "base/sealed.h"
 
 #include <fcntl.h>
 #include <time.h>

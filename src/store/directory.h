@@ -2,19 +2,14 @@
 #pragma once
 
 #include "shard/shard.h"
-#include "store/claims.h"
-#include "store/lock.h"
+#include "share/member.h"
 #include "store/shards.h"
 #include "store/store.h"
 
 /* A store's members: for its own files alone. */
 
 struct smalti_store {
-	char *directory;
-	int64_t lease;
-	struct smalti_heartbeat *heartbeat;
-	struct smalti_lock *lock; /* for whatever changes the shards and the claims */
-	struct smalti_claims *claims;
+	struct smalti_member member; /* its lock is for whatever changes the shards, too */
 	pthread_mutex_t mutex; /* for what follows; taken while the lock is held, never the other way round */
 	struct smalti_shards shards;
 };
@@ -24,6 +19,8 @@ int smalti_store_read(struct smalti_store *store, struct smalti_error *error);
 
 /* Makes the directories in it, which are missing in a copy that leaves empty ones out. */
 int smalti_directory_prepare(const char *directory, struct smalti_error *error);
+/* Removes the unfinished shard of a claim. */
+void smalti_part_remove(const char *directory, const struct smalti_claim *claim);
 /* Writes extract.json, which makes it a directory of features. */
 int smalti_directory_describe(const char *directory, const cJSON *identity, struct smalti_error *error);
 /* Returns 1 for a directory of features, 0 if there is none but may be, -1 if something else is there. */

@@ -5,32 +5,6 @@
 
 #include <limits.h>
 
-enum { DIGITS = 12 };
-
-void smalti_range_name(int64_t first, int64_t end, char name[SMALTI_RANGE_NAME])
-{
-	snprintf(name, SMALTI_RANGE_NAME, "%0*" PRId64 "-%0*" PRId64, DIGITS, first, DIGITS, end);
-}
-
-static bool read_digits(const char *text, int64_t *value)
-{
-	*value = 0;
-	for (int i = 0; i < DIGITS; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return false;
-		*value = 10 * *value + (text[i] - '0');
-	}
-	return true;
-}
-
-const char *smalti_range_parse(const char *text, int64_t *first, int64_t *end)
-{
-	if (!read_digits(text, first) || text[DIGITS] != '-' || !read_digits(text + DIGITS + 1, end) ||
-	    *end <= *first)
-		return NULL;
-	return text + 2 * DIGITS + 1;
-}
-
 void smalti_shard_name(const struct smalti_shard_id *id, char name[SMALTI_SHARD_NAME])
 {
 	char range[SMALTI_RANGE_NAME], again[16] = "";

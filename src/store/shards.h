@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/base.h"
+#include "share/range.h"
 
 /* The name of a shard's file, which says what is in it: items first … end − 1, made anew `remake` times
  * (shard-000000000000-000000001000.h5, shard-000000000000-000000001000-r1.h5). */
@@ -10,14 +10,7 @@ struct smalti_shard_id {
 	int remake;
 };
 
-enum { SMALTI_SHARD_NAME = 80, SMALTI_TOKEN = 16 };
-#define SMALTI_ITEMS_MAX INT64_C(999999999999) /* 12 digits */
-
-/* The name of a range of items in names of files: FIRST-END, 12 digits each. */
-enum { SMALTI_RANGE_NAME = 48 };
-void smalti_range_name(int64_t first, int64_t end, char name[SMALTI_RANGE_NAME]);
-/* Returns what follows the range; NULL if the text does not begin with one. */
-const char *smalti_range_parse(const char *text, int64_t *first, int64_t *end);
+enum { SMALTI_SHARD_NAME = 80 };
 
 void smalti_shard_name(const struct smalti_shard_id *id, char name[SMALTI_SHARD_NAME]);
 /* Tells whether a file of that name is a shard, and which. */

@@ -3,7 +3,8 @@
 
 #include "base/json.h"
 #include "shard/shard.h"
-#include "store/identity.h"
+#include "share/identity.h"
+#include "share/take.h"
 #include "store/shards.h"
 
 /* A directory of features for the processes that fill it: any number, on any machines that share it.
@@ -33,7 +34,7 @@ struct smalti_store_options {
 	 * has, and is incomplete until what was added is done. NULL: none is. */
 	const char *grows;
 	const cJSON *before;
-	/* Called while another holds the lock, as in store/lock.h, on the waiting thread. May be NULL. */
+	/* Called while another holds the lock, as in share/lock.h, on the waiting thread. May be NULL. */
 	bool (*waiting)(void *user, const char *holder, double seconds);
 	void *user;
 };
@@ -44,21 +45,6 @@ struct smalti_store *smalti_store_open(const char *directory, const struct smalt
 /* Gives the claims back, if it can take the lock, and stops the heartbeat. Writers have been committed or
  * abandoned before. NULL is fine. */
 void smalti_store_close(struct smalti_store *store);
-
-struct smalti_range {
-	int64_t first, end;
-};
-
-/* Returns part `part` of `parts` of a range: all parts together are the range, each item in one; the lengths
- * differ by at most 1, so that some are empty when there are more parts than items. */
-struct smalti_range smalti_range_part(const struct smalti_range *range, int64_t part, int64_t parts);
-
-enum smalti_claim_status {
-	SMALTI_CLAIM_FAILED = -1,
-	SMALTI_CLAIM_NONE = 0,  /* all of it is committed, or claimed by this store already */
-	SMALTI_CLAIM_TAKEN = 1, /* *range is this process's to do */
-	SMALTI_CLAIM_WAIT = 2,  /* what is left is claimed by others: ask again later; `holder` says whom */
-};
 
 /* Claims the first piece of `within` that is neither committed nor claimed. It lies between two multiples of
  * `items`. With `old` it claims all of a shard with failures, to be made anew, that was committed before the

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/sealed.h"
 #include "store/checker.h"
 #include "store/directory.h"
-#include "store/sealed.h"
 
 #include <xxhash.h>
 
@@ -156,8 +156,8 @@ int smalti_checker_clean(struct smalti_checker *checker, int64_t now, const stru
 			 struct smalti_error *error)
 {
 	SCOPED(smalti_claims_close)
-	struct smalti_claims *claims =
-	    smalti_claims_open(checker->directory, strays ? 0 : SMALTI_LEASE, NULL, error);
+	struct smalti_claims *claims = smalti_claims_open(checker->directory, strays ? 0 : SMALTI_LEASE, NULL,
+							  smalti_part_remove, error);
 	return claims
 		   ? smalti_directory_clean(checker->directory, &checker->shards, claims, now, strays, error)
 		   : -1;

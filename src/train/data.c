@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/data.h"
+#include "base/sealed.h"
 #include "shard/layout.h"
 #include "store/directory.h"
-#include "store/sealed.h"
 #include "train/dealing.h"
 
 #include <xxhash.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "store/identity.h"
+#include "share/identity.h"
 #include "train/data.h"
 
 /* Grows when the order of a sum changes. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "store/lock.h"
+#include "share/lock.h"
 #include "train/run.h"
 #include "train/sample_images.h"
 

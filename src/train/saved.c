@@ -2,7 +2,7 @@
 #include "train/saved.h"
 #include "base/file.h"
 #include "base/json_fields.h"
-#include "store/sealed.h"
+#include "base/sealed.h"
 #include "train/tensors.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/lock.h"
+#include "share/lock.h"
 #include "base/clock.h"
 #include "base/process.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/identity.h"
+#include "share/identity.h"
 
 /* The place of a difference: keys from the outermost on. */
 struct place {

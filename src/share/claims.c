@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/claims.h"
+#include "share/claims.h"
 #include "base/file.h"
+#include "share/range.h"
 
 #include <fcntl.h>
 #include <sys/random.h>
@@ -20,19 +21,22 @@ struct smalti_claims {
 	struct smalti_process self;
 	int64_t lease; /* seconds */
 	struct smalti_heartbeat *heartbeat;
+	smalti_claim_left *left;
 	pthread_mutex_t mutex; /* for what follows, which changes with the lock held */
 	struct held *held;
 	int64_t count;
 };
 
 struct smalti_claims *smalti_claims_open(const char *directory, int64_t lease_seconds,
-					 struct smalti_heartbeat *heartbeat, struct smalti_error *error)
+					 struct smalti_heartbeat *heartbeat, smalti_claim_left *left,
+					 struct smalti_error *error)
 {
 	struct smalti_claims *claims = smalti_calloc(1, sizeof(*claims), error);
 	if (!claims)
 		return NULL;
 	claims->lease = lease_seconds;
 	claims->heartbeat = heartbeat;
+	claims->left = left;
 	pthread_mutex_init(&claims->mutex, NULL);
 	smalti_process_self(&claims->self);
 	claims->directory = smalti_format(error, "%s", directory);
@@ -140,13 +144,9 @@ static int examine(struct smalti_claims *claims, int64_t now, struct smalti_clai
 	int status = holds && !claim->mine;
 	if (!holds && claims->lease && unlink(path) && errno != ENOENT)
 		status = smalti_fail_errno(error, "%s: has run out, but cannot be removed", path);
-	if (holds || status < 0 || !claims->lease || !claim->token[0])
-		return status;
-	SCOPED(free)
-	char *part = smalti_part_path(claims->directory, claim->first, claim->end, claim->token, error);
-	if (part)
-		unlink(part); /* what it worked on, if it did */
-	return part ? 0 : -1;
+	if (!holds && status == 0 && claims->lease && claims->left && claim->token[0])
+		claims->left(claims->directory, claim);
+	return status;
 }
 
 static int add_to_list(struct smalti_claim **list, int64_t *count, const struct smalti_claim *claim,
@@ -289,6 +289,11 @@ void smalti_claims_remove(struct smalti_claims *claims, int64_t first, int64_t e
 	close(held->fd);
 	HOLD_MUTEX(&claims->mutex);
 	*held = claims->held[--claims->count];
+}
+
+bool smalti_claims_any(const struct smalti_claims *claims)
+{
+	return claims->count > 0;
 }
 
 void smalti_claims_remove_all(struct smalti_claims *claims)

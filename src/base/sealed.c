@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/sealed.h"
+#include "base/sealed.h"
 #include "base/file.h"
 
 #include <xxhash.h>

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "base/process.h"
-#include "store/lock.h"
-#include "store/shards.h"
+#include "share/lock.h"
 
 /* DIRECTORY/claims/FIRST-END: a range of items that a process works on. The file says which: host, boot,
  * process, its start, a token that no other claim has. A heartbeat renews the files' times, so that the
@@ -11,7 +10,7 @@
  * lock, but for smalti_claims_find(). */
 struct smalti_claims;
 
-enum { SMALTI_LEASE = 300, SMALTI_LEASE_MAX = 1000000 /* seconds */ };
+enum { SMALTI_LEASE = 300, SMALTI_LEASE_MAX = 1000000 /* seconds */, SMALTI_TOKEN = 16 };
 
 struct smalti_claim {
 	int64_t first, end;
@@ -21,10 +20,14 @@ struct smalti_claim {
 	char holder[SMALTI_HOLDER]; /* whose, for a person */
 };
 
+/* Removes from the directory what the holder of a claim that has run out has left. */
+typedef void smalti_claim_left(const char *directory, const struct smalti_claim *claim);
+
 /* With a lease of 0 it only looks at those of others and removes nothing. Without a heartbeat nothing can be
- * added. */
+ * added. `left` may be NULL. */
 struct smalti_claims *smalti_claims_open(const char *directory, int64_t lease_seconds,
-					 struct smalti_heartbeat *heartbeat, struct smalti_error *error);
+					 struct smalti_heartbeat *heartbeat, smalti_claim_left *left,
+					 struct smalti_error *error);
 /* Lets claims that are still there run out. NULL is fine. */
 void smalti_claims_close(struct smalti_claims *claims);
 SCOPED_RELEASE(struct smalti_claims *, smalti_claims_close)
@@ -44,4 +47,5 @@ bool smalti_claims_find(struct smalti_claims *claims, int64_t first, int64_t end
 int smalti_claims_holds(struct smalti_claims *claims, int64_t first, int64_t end, struct smalti_error *error);
 /* Gives the claim back, if it is these claims' own. */
 void smalti_claims_remove(struct smalti_claims *claims, int64_t first, int64_t end);
+bool smalti_claims_any(const struct smalti_claims *claims);
 void smalti_claims_remove_all(struct smalti_claims *claims);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "store/lock.h"
+#include "share/lock.h"
 
 #include <signal.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 
-/* One process at a time makes what a directory has: it holds the directory's lock (store/lock.h) for as long
+/* One process at a time makes what a directory has: it holds the directory's lock (share/lock.h) for as long
  * as that takes, and the next one is told who does. */
 struct smalti_hold;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/hold.h"
+#include "share/hold.h"
 #include "base/file.h"
 #include "base/process.h"
-#include "store/claims.h"
-#include "store/lock.h"
+#include "share/claims.h"
+#include "share/lock.h"
 
 struct smalti_hold {
 	char *file;
