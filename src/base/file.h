@@ -93,6 +93,8 @@ FILE *smalti_writer_stream(struct smalti_writer *writer);
  * did before, or, if only the directory was not synced, to the complete new file: removing that would lose
  * the old file, too. Frees the writer. */
 int smalti_writer_commit(struct smalti_writer *writer, struct smalti_error *error);
+/* Puts what was written so far on the disk, so that the commit takes less time. */
+int smalti_writer_sync(struct smalti_writer *writer, struct smalti_error *error);
 /* Commits without both fsyncs, for many small files: the caller syncs the file system (syncfs) before it
  * relies on them. */
 int smalti_writer_place(struct smalti_writer *writer, struct smalti_error *error);

@@ -136,6 +136,13 @@ static int put_in_place(struct smalti_writer *writer, bool sync, struct smalti_e
 	return status;
 }
 
+int smalti_writer_sync(struct smalti_writer *writer, struct smalti_error *error)
+{
+	return fflush(writer->stream) || fsync(fileno(writer->stream))
+		   ? smalti_fail_errno(error, "%s: cannot be written", writer->path)
+		   : 0;
+}
+
 int smalti_writer_commit(struct smalti_writer *writer, struct smalti_error *error)
 {
 	return put_in_place(writer, true, error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/generate.h"
 #include "base/file.h"
 #include "cli/common_rows.h"
+#include "cli/generate_share.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
 #include "jobs/follow.h"
@@ -29,6 +29,7 @@ static int open_files(struct smalti_generation *g, struct smalti_generate_option
 
 static int close_all(struct smalti_generation *g, struct smalti_error *error)
 {
+	smalti_generate_share_close(g->share);
 	smalti_model_close(g->model);
 	const int status = smalti_session_close(g->session, error);
 	smalti_output_close(&g->output);
@@ -71,13 +72,20 @@ static enum smalti_exit make_images(struct smalti_generation *g)
 		smalti_writer_clean(g->output.directory, false);
 	smalti_image_report_begin(&g->report, &smalti_generate_command, g->session, options->json,
 				  options->quiet, g->source.images);
+	if (options->share && smalti_generate_share_open(g, &error) < 0) {
+		smalti_progress_end(&g->report.progress);
+		return smalti_command_fail(&smalti_generate_command, &error);
+	}
 	if (g->info.unused)
 		smalti_image_report_warning(&g->report, g->info.unused);
-	if (smalti_generation_run(g, &error) < 0)
-		return fail(&error);
+	const int status = smalti_generation_run(g, &error);
+	if (status < 0)
+		smalti_image_report_error(&g->report, error.message);
 	const char *signal = smalti_signals_caught() ? smalti_signals_caught() : g->cause.message;
-	return smalti_image_report_end(&g->report, g->stopped ? signal : NULL, "; run again with --resume",
-				       NULL);
+	const enum smalti_exit end = smalti_image_report_end(
+	    &g->report, g->stopped ? signal : NULL,
+	    options->share ? "; the same command goes on" : "; run again with --resume", NULL);
+	return status < 0 ? SMALTI_EXIT_FAILED : end;
 }
 
 static void refuse(void *batch)

@@ -14,7 +14,8 @@ struct smalti_generate_options {
 	struct smalti_request request; /* of every prompt, unless its line says otherwise */
 	struct smalti_model_options model;
 	struct smalti_session_options session;
-	bool has_size, has_images, save_latents, resume, json, quiet, plan;
+	int64_t lease_seconds;
+	bool has_size, has_images, save_latents, resume, share, json, quiet, plan;
 };
 
 /* Checks what the table cannot: options that exclude each other, names, texts. */
@@ -66,6 +67,9 @@ enum smalti_prompts_status smalti_source_next(struct smalti_source *source, stru
 void smalti_source_add_context(const struct smalti_source *source, const struct smalti_item *item,
 			       struct smalti_error *error);
 
+struct smalti_generate_share;
+struct smalti_generate_part;
+
 /* The state of `smalti generate`. */
 struct smalti_generation {
 	const struct smalti_generate_options *options;
@@ -77,13 +81,20 @@ struct smalti_generation {
 	struct smalti_model_info info; /* of the model */
 	struct smalti_image_origin origin;
 	struct smalti_image_report report;
-	bool stopped;              /* by a signal, before all was made */
-	struct smalti_error cause; /* what a signal to another rank says */
+	struct smalti_generate_share *share; /* NULL: nobody else makes these images */
+	bool stopped;                        /* by a signal, before all was made */
+	struct smalti_error cause;           /* what a signal to another rank says */
 };
 
-/* Makes the images of all requests, many at a time. Failures of single ones go to the report;
- * -1 when no batch can be opened. */
+/* Makes the images of all requests, many at a time. Failures of single ones go to the report; -1 when no
+ * batch can be opened, or a shared list cannot be worked on. */
 int smalti_generation_run(struct smalti_generation *generation, struct smalti_error *error);
+/* Submits the images of an item, or reports that its line is bad. */
+void smalti_generation_make(struct smalti_generation *generation, struct smalti_batch *batch,
+			    enum smalti_prompts_status status, struct smalti_item *item,
+			    struct smalti_error *error);
+/* Tells whether nothing new is to begin. */
+bool smalti_generation_ends(const struct smalti_generation *generation);
 /* Plans a request, which begins with the generation's latents if there are any. The request's strategy and
  * shares become the plan's, in the plan's memory. */
 struct smalti_plan *smalti_generation_resolve(const struct smalti_generation *generation,

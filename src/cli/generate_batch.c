@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/generate.h"
+#include "cli/generate_share.h"
 #include "cli/signals.h"
 
 #include <ctype.h>
@@ -10,6 +10,7 @@
 struct image {
 	struct smalti_image_file file; /* first: callbacks are given the image */
 	struct smalti_generation *generation;
+	struct smalti_generate_part *part; /* of a shared list; else NULL */
 	char id[sizeof(((struct smalti_item *)0)->id)];
 	uint64_t seed;
 	int64_t number;
@@ -23,6 +24,8 @@ static void free_image(struct image *image)
 	cJSON_Delete(image->places);
 	smalti_unread_free(&image->unread);
 	smalti_image_file_close(&image->file);
+	if (image->part)
+		image->part->images--;
 	free(image);
 }
 
@@ -59,17 +62,13 @@ static void on_place(void *user, const struct smalti_transfer_report *report)
 	cJSON_AddItemToArray(image->places, place);
 }
 
-static void on_done(void *user, int status, const struct smalti_error *cause)
+static void report_image(struct image *image, int status, const struct smalti_error *error)
 {
-	struct image *image = user;
-	struct smalti_error error = *cause;
-	if (status == 0)
-		status = smalti_image_file_commit(&image->file, &error);
 	const struct smalti_image_outcome outcome = {
 	    .id = image->id,
 	    .file = image->file.path,
 	    .status = status ? SMALTI_IMAGE_FAILED : SMALTI_IMAGE_MADE,
-	    .error = status ? &error : NULL,
+	    .error = status ? error : NULL,
 	    .seed = image->seed,
 	    .width = image->file.width,
 	    .height = image->file.height,
@@ -79,10 +78,33 @@ static void on_done(void *user, int status, const struct smalti_error *cause)
 	    .seconds = smalti_now() - image->began,
 	    .images = 1,
 	};
-	if (status == 0 || error.code != SMALTI_ECANCELLED)
-		smalti_image_report_add(&image->generation->report, &outcome);
-	else
+	smalti_image_report_add(&image->generation->report, &outcome);
+}
+
+/* Puts the image in place. *lost: another process makes it by now. */
+static int commit(struct image *image, bool *lost, struct smalti_error *error)
+{
+	return image->part
+		   ? smalti_generate_share_commit(image->generation, image->part, &image->file, lost, error)
+		   : smalti_image_file_commit(&image->file, error);
+}
+
+static void on_done(void *user, int status, const struct smalti_error *cause)
+{
+	struct image *image = user;
+	struct smalti_error error = *cause;
+	bool lost = false;
+	if (status == 0)
+		status = commit(image, &lost, &error);
+	const bool dropped = status && error.code == SMALTI_ECANCELLED;
+	if (dropped)
 		stop(image->generation, &error);
+	else if (!lost)
+		report_image(image, status, &error);
+	if (image->part) {
+		image->part->dropped |= dropped;
+		image->part->failed |= status && !dropped;
+	}
 	free_image(image);
 }
 
@@ -101,6 +123,8 @@ static void report_item(struct smalti_generation *generation, const struct smalt
 	    .images = images,
 	};
 	smalti_image_report_add(&generation->report, &outcome);
+	if (error && generation->share)
+		generation->share->part->failed = true;
 }
 
 /* Makes its paths and metadata, too. */
@@ -114,6 +138,9 @@ static struct image *new_image(struct smalti_generation *generation, const struc
 		return NULL;
 	struct smalti_image_file *file = &image->file;
 	image->generation = generation;
+	image->part = generation->share ? generation->share->part : NULL;
+	if (image->part)
+		image->part->images++;
 	image->seed = request->seed;
 	image->number = number;
 	image->began = smalti_now();
@@ -191,6 +218,18 @@ static int submit(struct smalti_batch *batch, struct smalti_item *item, struct s
 	return smalti_batch_submit(batch, plan, image->number, &callbacks, error);
 }
 
+/* Returns 1 if the image is there. What the other lines of a shared list have made is not replaced. */
+static int find_image(const struct smalti_generation *generation, const struct image *image,
+		      struct smalti_error *error)
+{
+	if (generation->share)
+		return smalti_generate_share_find(&image->file, error);
+	if (!generation->options->resume)
+		return 0;
+	const enum smalti_image_file_state state = smalti_image_file_look(&image->file, error);
+	return state == SMALTI_IMAGE_FILE_FOREIGN ? -1 : state == SMALTI_IMAGE_FILE_WHOLE;
+}
+
 static int make_image(struct smalti_generation *generation, struct smalti_batch *batch,
 		      struct smalti_item *item, struct smalti_plan *plan, int64_t number,
 		      struct smalti_error *error)
@@ -198,7 +237,7 @@ static int make_image(struct smalti_generation *generation, struct smalti_batch 
 	struct image *image = new_image(generation, item, number, error);
 	if (!image)
 		return -1;
-	const int exists = generation->options->resume ? smalti_image_file_exists(&image->file, error) : 0;
+	const int exists = find_image(generation, image, error);
 	if (exists == 0 && submit(batch, item, plan, image, error) == 0)
 		return 0;
 	if (exists > 0)
@@ -207,8 +246,7 @@ static int make_image(struct smalti_generation *generation, struct smalti_batch 
 	return exists > 0 ? 0 : -1;
 }
 
-/* Tells whether nothing new is to begin. */
-static bool ends(const struct smalti_generation *generation)
+bool smalti_generation_ends(const struct smalti_generation *generation)
 {
 	return smalti_signals_caught() || generation->report.broken;
 }
@@ -235,9 +273,9 @@ static void make_images(struct smalti_generation *generation, struct smalti_batc
 	int64_t image = 0;
 	struct smalti_plan *plan = smalti_generation_resolve(generation, &item->request, &error);
 	int status = plan ? 0 : -1;
-	if (plan)
+	if (plan && !generation->share)
 		status = smalti_output_claim(&generation->output, item->id, images, &error);
-	while (status == 0 && image < images && !ends(generation)) {
+	while (status == 0 && image < images && !smalti_generation_ends(generation)) {
 		status = make_image(generation, batch, item, plan, image, &error);
 		image += status == 0;
 	}
@@ -252,6 +290,16 @@ static void make_images(struct smalti_generation *generation, struct smalti_batc
 	}
 }
 
+void smalti_generation_make(struct smalti_generation *generation, struct smalti_batch *batch,
+			    enum smalti_prompts_status status, struct smalti_item *item,
+			    struct smalti_error *error)
+{
+	if (status == SMALTI_PROMPTS_LINE)
+		make_images(generation, batch, item);
+	else
+		report_item(generation, item, NULL, 0, 1, error);
+}
+
 static void make_all(struct smalti_generation *generation, struct smalti_batch *batch)
 {
 	enum smalti_prompts_status status = SMALTI_PROMPTS_LINE;
@@ -264,12 +312,10 @@ static void make_all(struct smalti_generation *generation, struct smalti_batch *
 		status = smalti_source_next(&generation->source, &item, &error);
 		items += status != SMALTI_PROMPTS_END;
 		const bool more = status != SMALTI_PROMPTS_END || generation->source.images < 0;
-		if (more && ends(generation))
+		if (more && smalti_generation_ends(generation))
 			generation->stopped = true;
-		else if (status == SMALTI_PROMPTS_LINE)
-			make_images(generation, batch, &item);
 		else if (status != SMALTI_PROMPTS_END)
-			report_item(generation, &item, NULL, 0, 1, &error);
+			smalti_generation_make(generation, batch, status, &item, &error);
 		smalti_prompt_line_free(&item.line);
 	}
 	if (items == 0 && !generation->stopped) {
@@ -305,9 +351,13 @@ int smalti_generation_run(struct smalti_generation *generation, struct smalti_er
 		return -1;
 	smalti_signals_second(cancel, batch);
 	smalti_batch_set_callback(batch, on_progress, &generation->report);
-	make_all(generation, batch);
+	int status = 0;
+	if (generation->share)
+		status = smalti_generate_share_run(generation, batch, error);
+	else
+		make_all(generation, batch);
 	smalti_batch_wait(batch);
 	smalti_signals_second(NULL, NULL);
 	smalti_batch_close(batch);
-	return 0;
+	return status;
 }

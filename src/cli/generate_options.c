@@ -62,6 +62,13 @@ static const struct smalti_option rows[] = {
     {SMALTI_FLAG(TYPE, resume), "resume", 'r', NULL,
      "skip images that exist and were generated with the same parameters; remove temporary files of "
      "interrupted runs"},
+    {SMALTI_FLAG(TYPE, share), "share", 0, NULL,
+     "share the --prompts file with all processes that run this command, on any machines that see the "
+     "directory: each makes a part, and skips images that exist"},
+    {SMALTI_INT64(TYPE, lease_seconds), "lease", 0, "SECONDS",
+     "with --share: seconds without activity after which the work of a process on another machine is taken "
+     "over; default 300",
+     .minimum = 2, .maximum = 86400},
     {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print one JSON object per image on standard output"},
     {SMALTI_FLAG(TYPE, plan), "plan", 0, NULL,
      "only print, for each prompt, the strategy and what each device computes, receives and holds"},
@@ -105,6 +112,8 @@ static const struct smalti_example examples[] = {
      "smalti generate -p 'a green ring on a white background' --images 4 -o rings/"},
     {"Generate one image per line of a file, and continue an interrupted run",
      "smalti generate --prompts prompts.jsonl -o images/ --resume"},
+    {"Make the same images with several processes or machines: start it on each",
+     "smalti generate --prompts prompts.jsonl -o /shared/images/ --share"},
     {"Use another model, size and scheduler",
      "smalti generate -m PixArt-Sigma-XL-2-512-MS -s 768x512 --scheduler euler -p 'a lighthouse'"},
     {"Write the image to a pipe",
@@ -124,7 +133,10 @@ const struct smalti_command smalti_generate_command = {
 	"and the tiling determine every bit of an image; the scheduling policy, the number of workers and "
 	"other requests do not change it; with GPUs --reproducible sees to that.\n\nAfter SIGINT or SIGTERM "
 	"the images in progress are finished; a "
-	"second signal drops them. --resume continues an interrupted run.",
+	"second signal drops them. --resume continues an interrupted run.\n\nWith --share any number of "
+	"processes make the images of one list. Each claims some lines at a time; it may begin late, or be "
+	"killed, and others do what it leaves. The same command continues an interrupted run, and tries "
+	"failed images again.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = smalti_generate_run,
 };
@@ -144,12 +156,38 @@ static int check_text(const char *option, const char *text, struct smalti_error 
 	return smalti_fail(error, SMALTI_EINVAL, "%s: the text is not UTF-8", option);
 }
 
+static bool is_auto(const char *text)
+{
+	return text && strcmp(text, "auto") == 0;
+}
+
+/* Several processes need a list that each can read from any line on, and equal bits. */
+static int check_share(const struct smalti_generate_options *options, struct smalti_error *error)
+{
+	const struct smalti_request *request = &options->request;
+	if (!options->prompts)
+		return smalti_fail(error, SMALTI_EINVAL, "--share: needs a list: give --prompts FILE");
+	if (strcmp(options->prompts, "-") == 0)
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "--share: standard input can be read by one process alone, and only once: "
+		    "write the prompts to a file that all processes see, and give --prompts FILE");
+	if (is_auto(request->strategy) || is_auto(request->shares))
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "--share: --strategy auto and --shares auto may choose otherwise on another "
+		    "machine: name what all should use");
+	return 0;
+}
+
 int smalti_generate_check(const struct smalti_generate_options *options, struct smalti_error *error)
 {
 	if (!options->prompt.count == !options->prompts)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   options->prompts ? "--prompt and --prompts exclude each other"
 						    : "no prompt: give --prompt or --prompts");
+	if (options->share && check_share(options, error) < 0)
+		return -1;
 	if (options->output && !*options->output)
 		return smalti_fail(error, SMALTI_EINVAL, "-o: expected a path, found nothing");
 	for (int i = 0; i < options->prompt.count; i++)

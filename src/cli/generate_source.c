@@ -8,7 +8,6 @@
 static int count_images(struct smalti_source *source, struct smalti_error *error)
 {
 	struct stat info;
-	source->images = -1;
 	if (strcmp(source->options->prompts, "-") == 0 || stat(source->options->prompts, &info) ||
 	    !S_ISREG(info.st_mode))
 		return 0;
@@ -39,12 +38,14 @@ static int open_file(struct smalti_source *source, struct smalti_error *error)
 {
 	const char *path = source->options->prompts;
 	source->name = strcmp(path, "-") == 0 ? "standard input" : path;
-	if (count_images(source, error) < 0)
+	source->images = -1;
+	if (!source->options->share && count_images(source, error) < 0)
 		return -1;
 	source->file = smalti_prompts_open(path, error);
 	if (!source->file)
 		return -1;
-	const bool waits = source->images < 0; /* for its writer: a pipe or a terminal */
+	const bool waits =
+	    source->images < 0 && !source->options->share; /* for its writer: a pipe or a terminal */
 	if (waits && smalti_signals_end_reads(smalti_prompts_file(source->file)) < 0)
 		return smalti_fail_errno(error, "/dev/null cannot be opened");
 	return 0;

@@ -60,6 +60,10 @@ static void add_json(struct smalti_image_report *report, const struct smalti_ima
 void smalti_image_report_progress(struct smalti_image_report *report, double begun, const char *detail)
 {
 	smalti_progress_within(&report->progress, begun, detail);
+	if (report->shared.total) {
+		smalti_progress_update(&report->progress, report->shared.done, report->shared.total);
+		return;
+	}
 	/* what was skipped took no time: the rate and the time left are those of the work */
 	smalti_progress_update(&report->progress, report->made + report->failed,
 			       report->total < 0 ? -1 : report->total - report->skipped);

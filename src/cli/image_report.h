@@ -12,7 +12,10 @@ struct smalti_image_report {
 	bool json, quiet;
 	bool broken;   /* the standard output does not take more */
 	int64_t total; /* images; -1: not known */
-	double began;  /* smalti_now() */
+	struct {
+		int64_t done, total; /* lines of a list that processes share; total 0: none */
+	} shared;
+	double began; /* smalti_now() */
 	int64_t made, skipped, failed;
 	struct smalti_progress progress;
 	char *last; /* file of the last image made */

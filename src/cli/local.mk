@@ -12,6 +12,7 @@ libcli_la_SOURCES = \
 	src/cli/generate_batch.c src/cli/generate_plan.c src/cli/generate.h \
 	src/cli/generate_latents.c \
 	src/cli/generate_options.c \
+	src/cli/generate_share.c src/cli/generate_share_identity.c src/cli/generate_share.h \
 	src/cli/generate_source.c \
 	src/cli/help.c src/cli/help.h \
 	src/cli/device_lines.c src/cli/device_lines.h \

@@ -152,6 +152,11 @@ const char *smalti_signals_caught(void)
 	return caught == 0 ? NULL : caught == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
+bool smalti_signals_dropped(void)
+{
+	return counted > 1;
+}
+
 static void note_oversubscription(const struct smalti_session *session)
 {
 	const int places = smalti_session_processors(session);

@@ -25,6 +25,8 @@ void smalti_signals_finish_within(int seconds);
 
 /* Returns "SIGINT", "SIGTERM" or, while none came, NULL. */
 const char *smalti_signals_caught(void);
+/* Tells whether a second one came. */
+bool smalti_signals_dropped(void);
 /* Replaces an error by one that the command was stopped, if a signal came: the failure followed from it. */
 void smalti_signals_blame(struct smalti_error *error);
 

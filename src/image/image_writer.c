@@ -98,6 +98,11 @@ static void release(struct smalti_image_writer *self)
 	free(self);
 }
 
+int smalti_image_sync(struct smalti_image_writer *self, struct smalti_error *error)
+{
+	return smalti_writer_sync(self->file, error);
+}
+
 int smalti_image_commit(struct smalti_image_writer *self, struct smalti_error *error)
 {
 	int status;

@@ -16,12 +16,13 @@ static int is_ours(const struct smalti_image_file *file, struct smalti_error *er
 	return program && strncmp(program, PACKAGE_NAME " ", strlen(PACKAGE_NAME " ")) == 0;
 }
 
-int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti_error *error)
+enum smalti_image_file_state smalti_image_file_look(const struct smalti_image_file *file,
+						    struct smalti_error *error)
 {
 	SCOPED(free) char *found = NULL;
 	const int there = smalti_find_file(file->path, error);
 	if (there <= 0)
-		return there;
+		return there ? SMALTI_IMAGE_FILE_FOREIGN : SMALTI_IMAGE_FILE_ABSENT;
 	const int ours = is_ours(file, error);
 	if (ours == 0)
 		smalti_fail(
@@ -30,9 +31,13 @@ int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti
 		    "directory",
 		    file->path);
 	if (ours <= 0 || smalti_png_read_text(file->path, "parameters", &found, error) < 0)
-		return -1;
-	const bool same = found && strcmp(found, file->parameters) == 0;
-	return same && file->latents_path ? smalti_find_file(file->latents_path, error) : same;
+		return SMALTI_IMAGE_FILE_FOREIGN;
+	if (!found || strcmp(found, file->parameters) != 0)
+		return SMALTI_IMAGE_FILE_DIFFERENT;
+	const int latents = file->latents_path ? smalti_find_file(file->latents_path, error) : 1;
+	return latents < 0    ? SMALTI_IMAGE_FILE_FOREIGN
+	       : latents == 0 ? SMALTI_IMAGE_FILE_IN_PART
+			      : SMALTI_IMAGE_FILE_WHOLE;
 }
 
 struct smalti_image_writer *smalti_image_begin_png(FILE *stream, const char *path, int64_t width,
@@ -83,9 +88,22 @@ static int write_latents(const struct smalti_image_file *file, struct smalti_err
 	return file->latents ? smalti_safetensors_write(file->latents_path, &view, 1, error) : 0;
 }
 
+static int finish(struct smalti_image_file *file, struct smalti_error *error)
+{
+	if (!file->finished && smalti_image_finish(file->writer, error) < 0)
+		return -1;
+	file->finished = true;
+	return 0;
+}
+
+int smalti_image_file_finish(struct smalti_image_file *file, struct smalti_error *error)
+{
+	return finish(file, error) < 0 ? -1 : smalti_image_sync(file->writer, error);
+}
+
 int smalti_image_file_commit(struct smalti_image_file *file, struct smalti_error *error)
 {
-	if (smalti_image_finish(file->writer, error) < 0 || write_latents(file, error) < 0)
+	if (finish(file, error) < 0 || write_latents(file, error) < 0)
 		return -1;
 	const int status = smalti_image_commit(file->writer, error);
 	file->writer = NULL;

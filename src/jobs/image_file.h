@@ -31,13 +31,21 @@ struct smalti_image_file {
 	int64_t width, height;
 	/* Open from the first rows on: an image that waits for its turn holds no file open. */
 	struct smalti_image_writer *writer;
+	bool finished; /* its image */
 	float *latents;
 	int64_t shape[3];
 };
 
-/* Tells whether all its files exist, with these parameters: 1 or 0. -1: another program made a file of that
- * name. */
-int smalti_image_file_exists(const struct smalti_image_file *file, struct smalti_error *error);
+enum smalti_image_file_state {
+	SMALTI_IMAGE_FILE_FOREIGN = -1, /* another program made a file of that name, or it cannot be read */
+	SMALTI_IMAGE_FILE_ABSENT = 0,
+	SMALTI_IMAGE_FILE_WHOLE,     /* all files are there, with these parameters */
+	SMALTI_IMAGE_FILE_IN_PART,   /* the latents are missing */
+	SMALTI_IMAGE_FILE_DIFFERENT, /* it has other parameters */
+};
+/* FOREIGN comes with an error. */
+enum smalti_image_file_state smalti_image_file_look(const struct smalti_image_file *file,
+						    struct smalti_error *error);
 
 /* Implements struct smalti_image_callbacks, whose `user` is a file or begins with one. */
 int smalti_image_file_rows(void *file, int64_t first, int64_t count, const unsigned char *rgb,
@@ -45,6 +53,8 @@ int smalti_image_file_rows(void *file, int64_t first, int64_t count, const unsig
 int smalti_image_file_latents(void *file, const int64_t shape[3], const float *values,
 			      struct smalti_error *error);
 
+/* Ends the image and puts its bytes on the disk, so that the commit takes less time. */
+int smalti_image_file_finish(struct smalti_image_file *file, struct smalti_error *error);
 /* Commits the latents first, then the image: an image that exists is complete. Leaves nothing on failure. */
 int smalti_image_file_commit(struct smalti_image_file *file, struct smalti_error *error);
 /* Drops what was not committed, and frees the file's memory. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/identity.h"
+#include "base/sealed.h"
+
+#include <time.h>
 
 /* The place of a difference: keys from the outermost on. */
 struct place {
@@ -77,4 +80,49 @@ int smalti_identity_compare(const char *directory, const cJSON *old, const cJSON
 	    error, SMALTI_EINVAL,
 	    "%s: was made with %s = %s, now it is %s: give %s as it was, or name another directory",
 	    directory, place.key, was, is, what ? what : "that");
+}
+
+int smalti_identity_write(const char *path, const struct smalti_identity_format *format,
+			  const cJSON *identity, struct smalti_error *error)
+{
+	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
+	if (cJSON_AddStringToObject(object, "format", format->format) &&
+	    cJSON_AddNumberToObject(object, "version", format->version) &&
+	    cJSON_AddNumberToObject(object, "created", (double)time(NULL)) &&
+	    cJSON_AddItemToObject(object, "identity", cJSON_Duplicate(identity, true)))
+		return smalti_sealed_write(path, object, error);
+	return smalti_fail(error, SMALTI_ENOMEM, "%s: out of memory for the text", path);
+}
+
+static int check(cJSON *object, const struct smalti_identity_format *wanted, struct smalti_error *error)
+{
+	const char *format;
+	int64_t version;
+	if (smalti_json_string(object, "format", SMALTI_JSON_REQUIRED, &format, error) ||
+	    smalti_json_int(object, "version", SMALTI_JSON_REQUIRED, 0, INT64_MAX, &version, error))
+		return -1;
+	if (strcmp(format, wanted->format) != 0)
+		return smalti_fail(error, SMALTI_EFORMAT, "\"format\" is \"%.60s\", \"%s\" was expected",
+				   format, wanted->format);
+	if (version != wanted->version)
+		return smalti_fail(
+		    error, SMALTI_EUNSUPPORTED, "\"version\" is %lld, this program knows %d alone: %s",
+		    (long long)version, wanted->version,
+		    version < wanted->version ? wanted->older : "use the newer smalti that made it");
+	if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(object, "identity")))
+		return smalti_fail(error, SMALTI_EFORMAT, "the key \"identity\" (an object) is missing");
+	return 0;
+}
+
+cJSON *smalti_identity_read(const char *path, const struct smalti_identity_format *format,
+			    struct smalti_error *error)
+{
+	SCOPED(cJSON_Delete) cJSON *object = smalti_sealed_read(path, error);
+	if (!object)
+		return NULL;
+	if (check(object, format, error)) {
+		smalti_error_prefix(error, "%s", path);
+		return NULL;
+	}
+	return cJSON_DetachItemFromObjectCaseSensitive(object, "identity");
 }

@@ -22,3 +22,15 @@ struct smalti_identity_rules {
  * in any order. */
 int smalti_identity_compare(const char *directory, const cJSON *old, const cJSON *new,
 			    const struct smalti_identity_rules *rules, struct smalti_error *error);
+
+/* A directory's description: a file with a checksum that holds its identity. */
+struct smalti_identity_format {
+	const char *format;
+	int version;
+	const char *older; /* what to do where an older version made it */
+};
+int smalti_identity_write(const char *path, const struct smalti_identity_format *format,
+			  const cJSON *identity, struct smalti_error *error);
+/* Returns the identity; free with cJSON_Delete(). */
+cJSON *smalti_identity_read(const char *path, const struct smalti_identity_format *format,
+			    struct smalti_error *error);

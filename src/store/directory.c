@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/directory.h"
 #include "base/file.h"
-#include "base/sealed.h"
 
-#include <fcntl.h>
-#include <time.h>
-
-static const char FORMAT[] = "smalti features";
-enum { LAYOUT = 2 };
+static const struct smalti_identity_format format = {
+    .format = "smalti features", .version = 2, .older = "extract the features again, into another directory"};
 
 /* Tells whether a name may be there before extract.json, since it is made before. */
 static bool comes_first(const char *name)
@@ -58,16 +54,7 @@ static int make_inside(const char *directory, const char *name, struct smalti_er
 int smalti_directory_describe(const char *directory, const cJSON *identity, struct smalti_error *error)
 {
 	SCOPED(free) char *path = smalti_format(error, "%s/extract.json", directory);
-	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
-	int status = -1;
-	if (path && cJSON_AddStringToObject(object, "format", FORMAT) &&
-	    cJSON_AddNumberToObject(object, "version", LAYOUT) &&
-	    cJSON_AddNumberToObject(object, "created", (double)time(NULL)) &&
-	    cJSON_AddItemToObject(object, "identity", cJSON_Duplicate(identity, true)))
-		status = smalti_sealed_write(path, object, error);
-	else if (path)
-		smalti_fail(error, SMALTI_ENOMEM, "%s: out of memory for the text", path);
-	return status;
+	return path ? smalti_identity_write(path, &format, identity, error) : -1;
 }
 
 int smalti_directory_prepare(const char *directory, struct smalti_error *error)
@@ -75,35 +62,8 @@ int smalti_directory_prepare(const char *directory, struct smalti_error *error)
 	return make_inside(directory, "claims", error) || make_inside(directory, "runs", error) ? -1 : 0;
 }
 
-static int check_extract(cJSON *object, struct smalti_error *error)
-{
-	const char *format;
-	int64_t version;
-	if (smalti_json_string(object, "format", SMALTI_JSON_REQUIRED, &format, error) ||
-	    smalti_json_int(object, "version", SMALTI_JSON_REQUIRED, 0, INT64_MAX, &version, error))
-		return -1;
-	if (strcmp(format, FORMAT) != 0)
-		return smalti_fail(error, SMALTI_EFORMAT, "\"format\" is \"%.60s\", \"%s\" was expected",
-				   format, FORMAT);
-	if (version != LAYOUT)
-		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "\"version\" is %lld, this program knows %d alone: %s", (long long)version,
-				   LAYOUT,
-				   version < LAYOUT ? "extract the features again, into another directory"
-						    : "use the newer smalti that made it");
-	if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(object, "identity")))
-		return smalti_fail(error, SMALTI_EFORMAT, "the key \"identity\" (an object) is missing");
-	return 0;
-}
-
 cJSON *smalti_directory_identity(const char *directory, struct smalti_error *error)
 {
 	SCOPED(free) char *path = smalti_format(error, "%s/extract.json", directory);
-	SCOPED(cJSON_Delete) cJSON *object = path ? smalti_sealed_read(path, error) : NULL;
-	cJSON *identity = NULL;
-	if (object && check_extract(object, error))
-		smalti_error_prefix(error, "%s", path);
-	else if (object)
-		identity = cJSON_DetachItemFromObjectCaseSensitive(object, "identity");
-	return identity;
+	return path ? smalti_identity_read(path, &format, error) : NULL;
 }

@@ -4,6 +4,7 @@ libcore_la_SOURCES += \
 	src/text/entities.c src/text/entities.h \
 	src/text/fix_text.c \
 	src/text/html_text.c \
+	src/text/line_index.c src/text/line_index.h \
 	src/text/pattern.c src/text/pattern.h \
 	src/text/prompt_json.c \
 	src/text/prompts.c src/text/prompts.h \

@@ -50,6 +50,12 @@ int smalti_prompts_file(const struct smalti_prompts *prompts)
 	return prompts->reader.file;
 }
 
+void smalti_prompts_seek(struct smalti_prompts *prompts, int64_t offset, int64_t line)
+{
+	smalti_byte_reader_seek(&prompts->reader, offset);
+	prompts->line = line;
+}
+
 bool smalti_prompts_waits(const struct smalti_prompts *prompts)
 {
 	const struct smalti_byte_reader *reader = &prompts->reader;

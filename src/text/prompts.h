@@ -49,6 +49,10 @@ enum smalti_prompts_status {
 enum smalti_prompts_status smalti_prompts_next(struct smalti_prompts *prompts,
 					       struct smalti_prompt_line *line, struct smalti_error *error);
 
+/* Moves to where line number `line` + 1 begins, in a regular file of which a prompt was read before: that
+ * decides the format. */
+void smalti_prompts_seek(struct smalti_prompts *prompts, int64_t offset, int64_t line);
+
 /* Returns the descriptor that is read. */
 int smalti_prompts_file(const struct smalti_prompts *prompts);
 
