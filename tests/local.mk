@@ -138,6 +138,7 @@ dist_check_SCRIPTS += tests/generate_errors.sh
 dist_check_SCRIPTS += tests/generate_ids.sh
 dist_check_SCRIPTS += tests/generate_progress.sh
 dist_check_SCRIPTS += tests/generate_resume.sh
+dist_check_SCRIPTS += tests/generate_share.sh
 dist_check_SCRIPTS += tests/make_model.sh
 dist_check_SCRIPTS += tests/models.sh
 dist_check_SCRIPTS += tests/mpi.sh tests/mpi_train.sh tests/mpi_vae.sh

@@ -131,7 +131,22 @@ int smalti_generate_share_commit(struct smalti_generation *generation,
 					    error);
 }
 
-/* Records the parts whose images have all ended. */
+/* Records what was made of a part, or lets others make the rest. The last part's process removes what killed
+ * ones have left. */
+static int finish(const struct smalti_generate_share *share, const struct smalti_generate_part *part,
+		  struct smalti_error *error)
+{
+	if (part->dropped) {
+		smalti_shared_list_abandon(share->list, &part->lines);
+		return 0;
+	}
+	const int status = smalti_shared_list_finish(share->list, &part->lines, part->failed, error);
+	if (status == 0 && smalti_shared_list_done(share->list) == share->index.lines)
+		smalti_writer_clean(share->generation->output.directory, false);
+	return status;
+}
+
+/* Finishes the parts whose images have all ended. */
 static int settle(struct smalti_generate_share *share, struct smalti_error *error)
 {
 	int status = 0;
@@ -142,10 +157,7 @@ static int settle(struct smalti_generate_share *share, struct smalti_error *erro
 			continue;
 		}
 		*at = part->next;
-		if (part->dropped)
-			smalti_shared_list_abandon(share->list, &part->lines);
-		else
-			status = smalti_shared_list_finish(share->list, &part->lines, part->failed, error);
+		status = finish(share, part, error);
 		free(part);
 	}
 	show(share, "");

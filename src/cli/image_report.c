@@ -115,7 +115,7 @@ static void summarize_stop(struct smalti_image_report *report, const char *signa
 
 static void summarize(struct smalti_image_report *report, double seconds, const char *result)
 {
-	char rate[32] = "", skipped[48] = "", failed[48] = "";
+	char rate[32] = "", skipped[48] = "", failed[48] = "", shared[80] = "";
 	const bool named = result && strcmp(result, "-") != 0;
 	if (report->made > 1)
 		snprintf(rate, sizeof(rate), " (%.3g/s)", (double)report->made / seconds);
@@ -123,9 +123,12 @@ static void summarize(struct smalti_image_report *report, double seconds, const 
 		snprintf(skipped, sizeof(skipped), ", %" PRId64 " made earlier", report->skipped);
 	if (report->failed)
 		snprintf(failed, sizeof(failed), ", %" PRId64 " failed", report->failed);
-	smalti_progress_print(&report->progress, "%" PRId64 " image%s in %.1f s%s%s%s%s%s", report->made,
-			      smalti_plural(report->made), seconds, rate, skipped, failed, named ? ": " : "",
-			      named ? result : "");
+	if (report->shared.total)
+		snprintf(shared, sizeof(shared), "; %" PRId64 " of %" PRId64 " prompts are done",
+			 report->shared.done, report->shared.total);
+	smalti_progress_print(&report->progress, "%" PRId64 " image%s in %.1f s%s%s%s%s%s%s", report->made,
+			      smalti_plural(report->made), seconds, rate, skipped, failed, shared,
+			      named ? ": " : "", named ? result : "");
 	smalti_device_lines(&report->progress, report->session);
 }
 
@@ -138,7 +141,7 @@ enum smalti_exit smalti_image_report_end(struct smalti_image_report *report, con
 		summarize_json(report, signal, seconds);
 	if (signal)
 		summarize_stop(report, signal, remedy);
-	else if (any && !report->quiet && !report->json)
+	else if ((any || report->shared.total) && !report->quiet && !report->json)
 		summarize(report, seconds, result || report->made != 1 ? result : report->last);
 	else
 		smalti_progress_end(&report->progress);
