@@ -62,7 +62,7 @@ survives() {
             [ $status -eq "$ok" ] || fail "$what: then status $status: $(cat err); before: $(cat first)"
             $compare || fail "$what: $(cat first); then: $(cat differences)"
             local left # a claim that could not be removed is nobody's; the next run takes it away
-            left=$(find made -name '*.part' -o -path 'made/claims/*')
+            left=$(find made -name '*.part' -o -path 'made/claims/*' -o -path 'made/.share/claims/*')
             [ -z "$left" ] || fail "$what: left $left"
             runs=$((runs + 1))
         done
@@ -103,6 +103,13 @@ cp -r whole unlisted
 rm unlisted/manifest.json unlisted/features.h5
 take_unlisted() { cp -r unlisted made; }
 survives 'the end of extract' 20 take_unlisted is_extracted 3 "${extract[@]}" made
+
+# Images of a list that processes share.
+for i in {0..2}; do echo "{\"prompt\": \"a red star\", \"seed\": $i}"; done >prompts.jsonl
+generate=("$SMALTI" generate -P prompts.jsonl --steps 1 -s 16x16 --cpus 1 -q --save-latents)
+expect 0 '' "${generate[@]}" -o whole-images/
+is_generated() { diff -r -x .share whole-images made >differences 2>&1; }
+survives 'generate --share' 5 : is_generated 0 "${generate[@]}" --share -o made/
 
 # A list that has grown.
 head -n 3 data.jsonl >fewer.jsonl

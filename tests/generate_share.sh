@@ -102,11 +102,10 @@ while :; do
     "${share[@]}" -o stopped/ >report-0 2>err &
     process=$!
     await_images $((RANDOM % 50 + 5)) stopped $process
-    kill -STOP $process || fail "it has ended too soon: $(cat err)"
+    kill -STOP $process
     until grep -qs '^State:.[TZ]' /proc/$process/status; do sleep 0.01; done
-    ! grep -qsF "\"pid\":$process," stopped/.share/.lock || { kill -KILL $process && continue; }
-    ! grep -qsE "\"pid\":\s*$process,"  stopped/.share/claims/* || break
-    kill -KILL $process
+    grep -qsF "\"pid\":$process," stopped/.share/.lock || ! grep -qsE "\"pid\":\s*$process," stopped/.share/claims/* || break
+    { kill -KILL $process && wait $process; } 2>/dev/null || true
 done
 "${share[@]}" -o stopped/ >report-1 2>>err || fail "beside a stopped process: status $?: $(cat err)"
 diff -r -x .share -x '.*.part' whole stopped
@@ -192,10 +191,9 @@ if mount -t tmpfs -o size=256k none disk 2>/dev/null; then
     process=$!
     status=0
     "${share[@]}" -o disk/images/ >report-1 2>err-1 || status=$?
-    [ $status -ne 0 ] || fail "a full disk was full enough"
-    wait $process && fail "a full disk was full enough"
-    grep -qF 'No space left on device' err-0 || fail "$(cat err-0)"
-    grep -qF 'No space left on device' err-1 || fail "$(cat err-1)"
+    wait $process || status=$?
+    [ $status -ne 0 ] || fail "there was room for all"
+    cat err-? | grep -qF 'No space left on device' || fail "$(cat err-?)"
     mount -o remount,size=100m disk
     expect 0 '' "${share[@]}" -o disk/images/
     diff -r -x .share whole disk/images

@@ -35,9 +35,10 @@ files_tests = tests/test_archives tests/test_bad_dataset tests/test_caption test
 	tests/test_config tests/test_config_scheduler tests/test_dataset tests/test_dataset_damage \
 	tests/test_dataset_files tests/test_dataset_sources tests/test_deflate tests/test_exif \
 	tests/test_image tests/test_image_damage tests/test_image_writer tests/test_input_image \
-	tests/test_latents tests/test_npy tests/test_prompts tests/test_safetensors tests/test_shard \
+	tests/test_latents tests/test_line_index tests/test_npy tests/test_prompts tests/test_safetensors tests/test_shard \
 	tests/test_tokenizer tests/test_tokenizer_json
 store_tests = tests/test_export tests/test_extract tests/test_extract_sizes tests/test_features_reader tests/test_run_log \
+	tests/test_shared_list \
 	tests/test_store_claims tests/test_store_directory tests/test_store_failures tests/test_store_lock \
 	tests/test_store_ranges tests/test_store_shards tests/test_verify
 rt_tests = tests/test_counting tests/test_counts tests/test_crossings tests/test_cudnn tests/test_device_tiles \
