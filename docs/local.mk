@@ -20,6 +20,7 @@ dist_doc_DATA = \
 	docs/retrieve.md \
 	docs/serve.md \
 	docs/simulate.md \
+	docs/share.md \
 	docs/slurm.md \
 	docs/strategies.md \
 	docs/strategies.png \
@@ -57,7 +58,8 @@ EXTRA_DIST += CONTRIBUTING.md
 
 # What the pages speak of besides the command: jobs for SLURM, the packages for Python.
 slurmdir = $(pkgdatadir)/slurm
-dist_slurm_SCRIPTS = scripts/slurm/extract.sbatch scripts/slurm/generate.sbatch scripts/slurm/train.sbatch
+dist_slurm_SCRIPTS = scripts/slurm/extract.sbatch scripts/slurm/generate.sbatch scripts/slurm/generate-share.sbatch \
+	scripts/slurm/train.sbatch
 readerdir = $(pkgdatadir)/python/smalti_features
 dist_reader_DATA = \
 	python/smalti_features/__init__.py \

@@ -178,9 +178,7 @@ for ((i = 1; i <= 4100; i++)); do ((i % 205)) && echo || echo '{"prompt": "a red
 expect 0 '' "${generate[@]}" -P long.jsonl -o long/
 expect 0 '' "${generate[@]}" -P long.jsonl --share -o "$memory/long/"
 diff -r -x .share long "$memory/long"
-printf '{"done": [0, 3, 2, 5]}' >"$memory/long/.share/done.json"
-refuse 1 'done.json: its checksum does not fit: remove this file' "${generate[@]}" -P long.jsonl --share -o "$memory/long/"
-rm "$memory/long/.share/done.json"
+printf '{"done": [0, 4100], ' >"$memory/long/.share/done.json" # torn
 expect 0 '' "${generate[@]}" -P long.jsonl --share -o "$memory/long/" --json
 [ "$(grep -cF '"status":"skipped"' out)" -eq 20 ] || fail "without a record: $(tail -n 1 out)"
 

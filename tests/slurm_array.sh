@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts/slurm/extract.sbatch without SLURM: tasks of an array that share a directory, whose time ends, which are
+# scripts/slurm/extract.sbatch and generate-share.sbatch without SLURM: tasks of an array that share a directory, whose time ends, which are
 # cancelled and killed; then all rows are there once and as if nothing had happened.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
@@ -19,7 +19,7 @@ chmod +x bin/scontrol
 export PATH=$PWD/bin:$PATH REQUEUED=$PWD/requeued
 
 # What the scripts share is the same in all.
-for other in generate train; do
+for other in generate generate-share train; do
     cmp <(sed '1,/^# From here on/d' "$script") <(sed '1,/^# From here on/d' "${script%/*}/$other.sbatch")
 done
 
@@ -121,6 +121,20 @@ status=0
 [ $status -eq 2 ] || fail "gaps: status $status: $(cat err-0)"
 grep -qF 'the array has gaps' err-0
 [ ! -e gaps ] || fail "made $(files gaps)"
+
+# Images of one list: the time of one task ends, and another makes what is left.
+script=${script%/*}/generate-share.sbatch
+for ((i = 0; i < 60; i++)); do echo "{\"prompt\": \"a red star\", \"seed\": $i}"; done >prompts.jsonl
+"$SMALTI" generate -P prompts.jsonl --steps 1 -s 32x32 -q -o whole-images/
+(task 0 2 -P prompts.jsonl --steps 1 -s 32x32 -q -o images/) 2>err-0 &
+first=$!
+until [ -e images/1.png ]; do sleep 0.02; done
+kill -USR1 $first
+(task 1 2 -P prompts.jsonl --steps 1 -s 32x32 -q -o images/) 2>err-1
+wait $first || fail "status $?: $(cat err-0)"
+diff -r -x .share whole-images images
+grep -qF 'task 1 of job 100: nothing is left to do' err-1 || fail "$(cat err-1)"
+script=${script%/*}/extract.sbatch
 
 # Items that fail do not fail the job, wrong options do.
 printf '%s\n' '{"id": "1", "prompt": "a ring"}' '{"id": "2"}' >bad.jsonl

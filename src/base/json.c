@@ -195,7 +195,9 @@ cJSON *smalti_json_read(const char *path, size_t limit, struct smalti_error *err
 	return value;
 }
 
-int smalti_json_write(const char *path, const cJSON *value, struct smalti_error *error)
+static int write_value(const char *path, const cJSON *value,
+		       int (*end)(struct smalti_writer *writer, struct smalti_error *error),
+		       struct smalti_error *error)
 {
 	SCOPED(free) char *text = cJSON_Print(value);
 	if (!text)
@@ -203,7 +205,17 @@ int smalti_json_write(const char *path, const cJSON *value, struct smalti_error 
 	struct smalti_writer *writer = smalti_writer_open(path, error);
 	if (writer)
 		fprintf(smalti_writer_stream(writer), "%s\n", text);
-	return writer ? smalti_writer_commit(writer, error) : -1;
+	return writer ? end(writer, error) : -1;
+}
+
+int smalti_json_write(const char *path, const cJSON *value, struct smalti_error *error)
+{
+	return write_value(path, value, smalti_writer_commit, error);
+}
+
+int smalti_json_place(const char *path, const cJSON *value, struct smalti_error *error)
+{
+	return write_value(path, value, smalti_writer_place, error);
 }
 
 bool smalti_json_add_text(cJSON *object, const char *key, const char *text)

@@ -30,6 +30,8 @@ cJSON *smalti_json_read(const char *path, size_t limit, struct smalti_error *err
 
 /* Writes the value to a file that appears complete or not at all (base/file.h). */
 int smalti_json_write(const char *path, const cJSON *value, struct smalti_error *error);
+/* Does as smalti_json_write() without waiting for the disk: after a loss of power the file may be torn. */
+int smalti_json_place(const char *path, const cJSON *value, struct smalti_error *error);
 
 /* Adds text of any bytes; those that are not UTF-8 become '?'. False without memory. */
 bool smalti_json_add_text(cJSON *object, const char *key, const char *text);

@@ -65,7 +65,9 @@ static size_t print_seal(const char *text, size_t length, char seal[SEAL_BYTES])
 	return (size_t)snprintf(seal, SEAL_BYTES, ",\n\t\"xxh3\":\t\"%s\"\n}\n", digest);
 }
 
-int smalti_sealed_write(const char *path, const cJSON *object, struct smalti_error *error)
+static int write_sealed(const char *path, const cJSON *object,
+			int (*end)(struct smalti_writer *writer, struct smalti_error *error),
+			struct smalti_error *error)
 {
 	SCOPED(free) char *text = cJSON_Print(object);
 	if (!text)
@@ -78,7 +80,17 @@ int smalti_sealed_write(const char *path, const cJSON *object, struct smalti_err
 		fwrite(text, 1, length, smalti_writer_stream(writer));
 		fputs(seal, smalti_writer_stream(writer));
 	}
-	return writer ? smalti_writer_commit(writer, error) : -1;
+	return writer ? end(writer, error) : -1;
+}
+
+int smalti_sealed_write(const char *path, const cJSON *object, struct smalti_error *error)
+{
+	return write_sealed(path, object, smalti_writer_commit, error);
+}
+
+int smalti_sealed_place(const char *path, const cJSON *object, struct smalti_error *error)
+{
+	return write_sealed(path, object, smalti_writer_place, error);
 }
 
 cJSON *smalti_sealed_read(const char *path, struct smalti_error *error)

@@ -7,6 +7,8 @@
 
 /* Adds the key; the file appears complete or not at all. The object must not be empty. */
 int smalti_sealed_write(const char *path, const cJSON *object, struct smalti_error *error);
+/* Does as smalti_sealed_write() without waiting for the disk: after a loss of power the file may be torn. */
+int smalti_sealed_place(const char *path, const cJSON *object, struct smalti_error *error);
 /* Returns an object for cJSON_Delete(). NULL with SMALTI_ECORRUPT if the checksum does not fit. */
 cJSON *smalti_sealed_read(const char *path, struct smalti_error *error);
 

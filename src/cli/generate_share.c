@@ -11,13 +11,6 @@
 enum { NAP = 100000000 /* nanoseconds */ };
 static const double LOOK_SECONDS = 1;
 
-static void show(struct smalti_generate_share *share, const char *detail)
-{
-	struct smalti_image_report *report = &share->generation->report;
-	report->shared.done = smalti_shared_list_done(share->list);
-	smalti_image_report_progress(report, 0, detail);
-}
-
 /* Waits for the lock; images that are made wait for it until they are dropped. */
 static bool bear_lock(void *user, const char *holder, double seconds)
 {
@@ -117,18 +110,19 @@ static int put_in_place(void *user, struct smalti_error *error)
 	return smalti_member_refresh(made->directory, error) ||
 		       smalti_generate_share_find(made->file, error) < 0
 		   ? -1
-		   : smalti_image_file_commit(made->file, error);
+		   : smalti_image_file_place(made->file, error);
 }
 
 int smalti_generate_share_commit(struct smalti_generation *generation,
 				 const struct smalti_generate_part *part, struct smalti_image_file *file,
 				 bool *lost, struct smalti_error *error)
 {
-	struct made made = {generation->output.directory, file};
-	return smalti_image_file_finish(file, error)
-		   ? -1
-		   : smalti_shared_list_act(generation->share->list, &part->lines, put_in_place, &made, lost,
-					    error);
+	const char *directory = generation->output.directory;
+	struct made made = {directory, file};
+	if (smalti_image_file_finish(file, error) ||
+	    smalti_shared_list_act(generation->share->list, &part->lines, put_in_place, &made, lost, error))
+		return -1;
+	return *lost ? 0 : smalti_sync_directory(directory, error);
 }
 
 /* Records what was made of a part, or lets others make the rest. The last part's process removes what killed
@@ -160,7 +154,7 @@ static int settle(struct smalti_generate_share *share, struct smalti_error *erro
 		status = finish(share, part, error);
 		free(part);
 	}
-	show(share, "");
+	share->generation->report.shared.done = smalti_shared_list_done(share->list);
 	return status;
 }
 
@@ -211,13 +205,15 @@ static int make_part(struct smalti_generate_share *share, struct smalti_batch *b
 /* Waits a moment for others, who have all that is left. */
 static void wait_for_others(struct smalti_generate_share *share, const char *holder)
 {
-	const struct smalti_generation *generation = share->generation;
+	struct smalti_generation *generation = share->generation;
 	char detail[SMALTI_PROGRESS_DETAIL];
 	snprintf(detail, sizeof(detail), "waiting for %.*s", SMALTI_PROGRESS_DETAIL - 16, holder);
 	smalti_session_sleep(generation->session); /* workers would look for tasks all the time */
 	for (const double until = smalti_now() + LOOK_SECONDS;
-	     smalti_now() < until && !smalti_generation_ends(generation); show(share, detail))
+	     smalti_now() < until && !smalti_generation_ends(generation);) {
+		smalti_image_report_progress(&generation->report, 0, detail);
 		nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
+	}
 	smalti_session_wake(generation->session);
 }
 

@@ -103,17 +103,29 @@ int smalti_image_sync(struct smalti_image_writer *self, struct smalti_error *err
 	return smalti_writer_sync(self->file, error);
 }
 
-int smalti_image_commit(struct smalti_image_writer *self, struct smalti_error *error)
+static int give_name(struct smalti_image_writer *self,
+		     int (*end)(struct smalti_writer *writer, struct smalti_error *error),
+		     struct smalti_error *error)
 {
 	int status;
 	if (self->finished) {
-		status = smalti_writer_commit(self->file, error);
+		status = end(self->file, error);
 	} else {
 		status = smalti_fail(error, SMALTI_EINVAL, "%s: the image is not finished", self->path);
 		smalti_writer_abort(self->file);
 	}
 	release(self);
 	return status;
+}
+
+int smalti_image_commit(struct smalti_image_writer *self, struct smalti_error *error)
+{
+	return give_name(self, smalti_writer_commit, error);
+}
+
+int smalti_image_place(struct smalti_image_writer *self, struct smalti_error *error)
+{
+	return give_name(self, smalti_writer_place, error);
 }
 
 void smalti_image_abort(struct smalti_image_writer *self)

@@ -47,12 +47,16 @@ int smalti_image_write_rows(struct smalti_image_writer *writer, int64_t first, i
 /* Ends the image once all rows are there. After a failure only the abort is left. */
 int smalti_image_finish(struct smalti_image_writer *writer, struct smalti_error *error);
 
-/* Puts the bytes of a finished file on the disk, so that the commit takes less time. */
+/* Puts the bytes of a finished file on the disk, before it is placed. */
 int smalti_image_sync(struct smalti_image_writer *writer, struct smalti_error *error);
 
 /* Puts the finished file on the disk under its name, from any thread. Frees `writer`; on failure no file
  * is left. */
 int smalti_image_commit(struct smalti_image_writer *writer, struct smalti_error *error);
+
+/* Gives the finished file its name; the caller syncs the directory before it relies on that. Otherwise as
+ * the commit. */
+int smalti_image_place(struct smalti_image_writer *writer, struct smalti_error *error);
 
 /* Leaves no file and frees `writer`; NULL is fine. */
 void smalti_image_abort(struct smalti_image_writer *writer);

@@ -88,28 +88,34 @@ static int write_latents(const struct smalti_image_file *file, struct smalti_err
 	return file->latents ? smalti_safetensors_write(file->latents_path, &view, 1, error) : 0;
 }
 
-static int finish(struct smalti_image_file *file, struct smalti_error *error)
+/* Writes the latents, then gives the image its name. */
+static int give_names(struct smalti_image_file *file,
+		      int (*end)(struct smalti_image_writer *writer, struct smalti_error *error),
+		      struct smalti_error *error)
 {
-	if (!file->finished && smalti_image_finish(file->writer, error) < 0)
+	if (write_latents(file, error) < 0)
 		return -1;
-	file->finished = true;
-	return 0;
-}
-
-int smalti_image_file_finish(struct smalti_image_file *file, struct smalti_error *error)
-{
-	return finish(file, error) < 0 ? -1 : smalti_image_sync(file->writer, error);
-}
-
-int smalti_image_file_commit(struct smalti_image_file *file, struct smalti_error *error)
-{
-	if (finish(file, error) < 0 || write_latents(file, error) < 0)
-		return -1;
-	const int status = smalti_image_commit(file->writer, error);
+	const int status = end(file->writer, error);
 	file->writer = NULL;
 	if (status < 0 && file->latents)
 		unlink(file->latents_path);
 	return status;
+}
+
+int smalti_image_file_commit(struct smalti_image_file *file, struct smalti_error *error)
+{
+	return smalti_image_finish(file->writer, error) < 0 ? -1
+							    : give_names(file, smalti_image_commit, error);
+}
+
+int smalti_image_file_finish(struct smalti_image_file *file, struct smalti_error *error)
+{
+	return smalti_image_finish(file->writer, error) < 0 ? -1 : smalti_image_sync(file->writer, error);
+}
+
+int smalti_image_file_place(struct smalti_image_file *file, struct smalti_error *error)
+{
+	return give_names(file, smalti_image_place, error);
 }
 
 void smalti_image_file_close(struct smalti_image_file *file)

@@ -31,7 +31,6 @@ struct smalti_image_file {
 	int64_t width, height;
 	/* Open from the first rows on: an image that waits for its turn holds no file open. */
 	struct smalti_image_writer *writer;
-	bool finished; /* its image */
 	float *latents;
 	int64_t shape[3];
 };
@@ -53,9 +52,12 @@ int smalti_image_file_rows(void *file, int64_t first, int64_t count, const unsig
 int smalti_image_file_latents(void *file, const int64_t shape[3], const float *values,
 			      struct smalti_error *error);
 
-/* Ends the image and puts its bytes on the disk, so that the commit takes less time. */
-int smalti_image_file_finish(struct smalti_image_file *file, struct smalti_error *error);
 /* Commits the latents first, then the image: an image that exists is complete. Leaves nothing on failure. */
 int smalti_image_file_commit(struct smalti_image_file *file, struct smalti_error *error);
+/* The same in two parts, the second of which takes little time: ends the image and puts its bytes on the
+ * disk; gives it its name, after which the caller syncs the directory. @{ */
+int smalti_image_file_finish(struct smalti_image_file *file, struct smalti_error *error);
+int smalti_image_file_place(struct smalti_image_file *file, struct smalti_error *error);
+/* @} */
 /* Drops what was not committed, and frees the file's memory. */
 void smalti_image_file_close(struct smalti_image_file *file);

@@ -221,7 +221,7 @@ static int write_claim(const struct smalti_claims *claims, const char *path, con
 			     cJSON_AddStringToObject(object, "token", token)))
 		status = smalti_fail(error, SMALTI_ENOMEM, "no memory for a claim");
 	if (status == 0)
-		status = smalti_json_write(path, object, error);
+		status = smalti_json_place(path, object, error);
 	return status;
 }
 

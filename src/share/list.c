@@ -16,24 +16,21 @@ struct smalti_shared_list {
 	bool is_first;
 };
 
-/* Reads what others have recorded. The lock is held. */
+/* Reads what others have recorded. A record that is torn or wrong counts as none: items that are there are
+ * found when they are looked for. The lock is held. */
 static int read_record(struct smalti_shared_list *list, struct smalti_error *error)
 {
+	struct smalti_error cause = SMALTI_NO_ERROR;
 	smalti_spans_free(&list->done);
 	smalti_spans_free(&list->failed);
 	if (smalti_member_refresh(list->member.directory, error))
 		return -1;
-	const int there = smalti_find_file(list->record, error);
-	if (there <= 0)
-		return there;
-	struct smalti_error cause = SMALTI_NO_ERROR;
 	SCOPED(cJSON_Delete) cJSON *object = smalti_sealed_read(list->record, &cause);
 	if (object && smalti_spans_read(&list->done, object, "done", list->items, &cause) == 0 &&
 	    smalti_spans_read(&list->failed, object, "failed", list->items, &cause) == 0)
 		return 0;
-	return smalti_fail(error, cause.code,
-			   "%s: %s: remove this file; then each process looks at every image", list->record,
-			   cause.message);
+	smalti_spans_free(&list->done);
+	return smalti_is_of_input(cause.code) ? 0 : smalti_pass(error, &cause);
 }
 
 static int write_record(const struct smalti_shared_list *list, struct smalti_error *error)
@@ -42,7 +39,7 @@ static int write_record(const struct smalti_shared_list *list, struct smalti_err
 	return smalti_spans_print(&list->done, object, "done", error) ||
 		       smalti_spans_print(&list->failed, object, "failed", error)
 		   ? -1
-		   : smalti_sealed_write(list->record, object, error);
+		   : smalti_sealed_place(list->record, object, error);
 }
 
 /* Makes the description, or compares it. A record without one is of another list. */
