@@ -158,21 +158,24 @@ static int settle(struct smalti_generate_share *share, struct smalti_error *erro
 	return status;
 }
 
-/* Submits the images of the part's lines. */
+/* Submits the images of the part's lines. The part begins at a line that the index has, unless the record of
+ * what is done says otherwise. */
 static int make_lines(struct smalti_generate_share *share, struct smalti_batch *batch,
 		      struct smalti_error *error)
 {
 	struct smalti_generation *generation = share->generation;
 	const int64_t first = share->part->lines.first, end = share->part->lines.end;
+	const int64_t start = first / share->index.step;
 	bool more = true;
-	smalti_prompts_seek(generation->source.file, share->index.starts[first / share->index.step], first);
+	smalti_prompts_seek(generation->source.file, share->index.starts[start], start * share->index.step);
 	while (more && !generation->stopped) {
 		struct smalti_error cause = SMALTI_NO_ERROR;
 		struct smalti_item item;
 		const enum smalti_prompts_status status =
 		    smalti_source_next(&generation->source, &item, &cause);
-		const bool own = status > SMALTI_PROMPTS_END && item.line.line <= end;
-		more = own && item.line.line < end;
+		const bool own =
+		    status > SMALTI_PROMPTS_END && item.line.line > first && item.line.line <= end;
+		more = status > SMALTI_PROMPTS_END && item.line.line < end;
 		if (own && smalti_generation_ends(generation))
 			generation->stopped = true;
 		else if (own)
