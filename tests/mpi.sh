@@ -43,6 +43,14 @@ done <<'RUNS'
 2 pipeline2
 RUNS
 
+# A list that a job shares with others; what is refused ends all ranks.
+shared=(generate "${options[@]}" --strategy patch2 -P prompts -q)
+"$SMALTI" "${shared[@]}" -o alone/
+expect 0 '' "${mpirun[@]}" -n 2 "$SMALTI" "${shared[@]}" --share -o shared/
+diff -r -x .share alone shared
+expect 2 'give --steps as it was' "${mpirun[@]}" -n 2 "$SMALTI" "${shared[@]}" --share -o shared/ --steps 3
+rm -r alone shared
+
 # A text encoder that is wide enough to be cut: into 4 shards, which the ranks share.
 mkdir text
 python3 - "$SMALTI_MODELS/tesserae/text_encoder/config.json" <<'END_OF_PROGRAM'

@@ -72,9 +72,9 @@ static enum smalti_exit make_images(struct smalti_generation *g)
 		smalti_writer_clean(g->output.directory, false);
 	smalti_image_report_begin(&g->report, &smalti_generate_command, g->session, options->json,
 				  options->quiet, g->source.images);
-	if (options->share && smalti_generate_share_open(g, &error) < 0) {
+	if (options->share && smalti_ranks_agree(smalti_generate_share_open(g, &error), NULL, &error) < 0) {
 		smalti_progress_end(&g->report.progress);
-		return smalti_command_fail(&smalti_generate_command, &error);
+		return smalti_command_ranks_fail(&smalti_generate_command, &error);
 	}
 	if (g->info.unused)
 		smalti_image_report_warning(&g->report, g->info.unused);
@@ -105,6 +105,8 @@ static enum smalti_exit follow(struct smalti_generation *g)
 	g->model = smalti_model_open(g->session, &g->options->model, &error);
 	if (g->model && g->options->plan)
 		return SMALTI_EXIT_OK;
+	if (g->model && g->options->share && smalti_ranks_agree(0, NULL, &error) < 0)
+		return smalti_command_ranks_fail(&smalti_generate_command, &error);
 	struct smalti_batch *batch = g->model ? smalti_batch_open(g->model, &error) : NULL;
 	if (!batch)
 		return fail(&error);
