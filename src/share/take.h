@@ -19,7 +19,7 @@ struct smalti_search {
 	struct smalti_claim *claims; /* not to be taken */
 	int64_t count;
 	const struct smalti_claim *others; /* the first that is in the way and not ours */
-	/* @} */
+					   /* @} */
 };
 
 /* Returns the claim that covers an item, another's rather than our own, or NULL; *next becomes where the next
