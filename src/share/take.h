@@ -15,11 +15,11 @@ struct smalti_search {
 	 * all items. */
 	struct smalti_range (*done)(const void *user, int64_t at);
 	void *user;
-	/* For `find`, filled by smalti_claims_take(). @{ */
-	struct smalti_claim *claims; /* not to be taken */
+	/* The claims that `find` leaves alone, and the first of them that is in its way and not ours. For
+	 * `find`, filled by smalti_claims_take(). */
+	struct smalti_claim *claims;
 	int64_t count;
-	const struct smalti_claim *others; /* the first that is in the way and not ours */
-					   /* @} */
+	const struct smalti_claim *others;
 };
 
 /* Returns the claim that covers an item, another's rather than our own, or NULL; *next becomes where the next
