@@ -67,7 +67,7 @@ static const struct smalti_option rows[] = {
      "directory: each makes a part, and skips images that exist"},
     {SMALTI_INT64(TYPE, lease_seconds), "lease", 0, "SECONDS",
      "with --share: seconds without activity after which the work of a process on another machine is taken "
-     "over; default 300",
+     "over",
      .minimum = 2, .maximum = 86400},
     {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print one JSON object per image on standard output"},
     {SMALTI_FLAG(TYPE, plan), "plan", 0, NULL,
@@ -104,6 +104,7 @@ static const struct smalti_option rows[] = {
 static const struct smalti_generate_options defaults = {
     .request = {.images = 1, .steps = 20, .guidance = 4.5, .cleaning = SMALTI_CLEANING_BASIC},
     .session = {.cuda = -1},
+    .lease_seconds = 300,
 };
 
 static const struct smalti_example examples[] = {
