@@ -18,6 +18,7 @@ libcore_la_SOURCES += \
 	src/rt/ranks.h \
 	src/rt/rates.c src/rt/rates.h \
 	src/rt/placeholder.c src/rt/placeholder.h \
+	src/rt/replay.c src/rt/replay.h \
 	src/rt/reproducible.c src/rt/reproducible.h \
 	src/rt/task_group.c src/rt/task_group.h \
 	src/rt/session.c src/rt/session.h \

@@ -20,7 +20,7 @@ struct smalti_observer {
 	void *user;
 };
 
-enum { SMALTI_OBSERVERS = 4 };
+enum { SMALTI_OBSERVERS = 5 };
 
 /* Tells the observers of a session, in the order of the list: smalti_observe(session, ended, task,
  * worker). */

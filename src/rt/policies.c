@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/policies.h"
 #include "base/shipped.h"
+#include "rt/replay.h"
 
 #include <dlfcn.h>
 #include <strings.h>
@@ -96,7 +97,7 @@ static int refuse(const char *name, struct smalti_error *error)
 
 int smalti_policy_check(const char *name, struct smalti_error *error)
 {
-	if (!name || !*name)
+	if (!name || !*name || smalti_replay_file(name))
 		return 0;
 	const int own = look_into_library(name, error);
 	if (own)

@@ -22,6 +22,7 @@ struct smalti_place_facts;
 struct smalti_places;
 struct smalti_pool;
 struct smalti_recent;
+struct smalti_replay;
 
 /* Members are set when the session is opened, unless they say otherwise. */
 struct smalti_session {
@@ -45,6 +46,7 @@ struct smalti_session {
 	int observer_count;
 	struct smalti_trace *trace;      /* NULL: not traced */
 	struct smalti_recent *recent;    /* NULL: none are kept */
+	struct smalti_replay *replay;    /* NULL: a policy decides */
 	struct smalti_codelet *codelets; /* one per op in the order of smalti_ops[], then fused tasks' */
 	struct smalti_places *places;    /* NULL: a sequential session */
 	struct smalti_place_facts *rank_facts; /* from rt/rank_facts.h; NULL: not gathered */

@@ -12,6 +12,7 @@
 #include "rt/pool.h"
 #include "rt/ranks.h"
 #include "rt/recent.h"
+#include "rt/replay.h"
 #include "rt/reproducible.h"
 #include "rt/scratch.h"
 #include "rt/session.h"
@@ -49,6 +50,13 @@ static int check_alone(struct smalti_error *error)
 			   "use that one, or close it");
 }
 
+/* Returns the policy that was chosen, first in the environment; NULL: none. */
+static const char *chosen_policy(const struct smalti_session_options *options)
+{
+	const char *chosen = getenv("STARPU_SCHED");
+	return chosen ? chosen : options->policy;
+}
+
 static int check_options(const struct smalti_session_options *options, const struct smalti_machine_cpus *cpus,
 			 struct smalti_error *error)
 {
@@ -69,8 +77,7 @@ static int check_options(const struct smalti_session_options *options, const str
 				   (long long)(options->memory_limit / MEGABYTE));
 	if (smalti_isa_check(error) < 0 || smalti_environment_check(cpus, error) < 0)
 		return -1;
-	const char *chosen = getenv("STARPU_SCHED");
-	return smalti_policy_check(chosen ? chosen : options->policy, error);
+	return smalti_policy_check(chosen_policy(options), error);
 }
 
 /* Turns off StarPU's suballocator where devices have little memory: it takes CUDA's memory in pieces of 128
@@ -146,8 +153,7 @@ static int set_measuring(struct smalti_environment *changes, struct smalti_error
 static int name_library(const char *policy, struct smalti_environment *changes, struct smalti_error *error)
 {
 	char path[PATH_MAX];
-	const char *chosen = getenv("STARPU_SCHED");
-	if (!smalti_policy_library(chosen ? chosen : policy, path))
+	if (!smalti_policy_library(policy, path))
 		return 0;
 	return smalti_environment_set(changes, "STARPU_SCHED_LIB", path, error);
 }
@@ -181,7 +187,7 @@ static int change_environment(struct smalti_session *session, const struct smalt
 	    hide_opencl(options, changes, error) < 0 ||
 	    limit_devices(session, options->gpu_memory_limit, changes, error) < 0 ||
 	    leave_tiles(changes, error) < 0 || set_measuring(changes, error) < 0 ||
-	    name_library(options->policy, changes, error) < 0 || unbind(session, changes, error) < 0)
+	    name_library(chosen_policy(options), changes, error) < 0 || unbind(session, changes, error) < 0)
 		return -1;
 	return smalti_perf_directory_open(&session->directory, changes, error);
 }
@@ -224,7 +230,10 @@ static int start_starpu(struct smalti_session *session, const struct smalti_sess
 	struct smalti_environment changes = {.count = 0};
 	const struct smalti_device_counts *counts = &session->device_counts;
 	starpu_conf_init(&conf);
-	conf.sched_policy_name = options->policy ? options->policy : default_policy(session);
+	if (session->replay)
+		conf.sched_policy = smalti_replay_policy();
+	else
+		conf.sched_policy_name = options->policy ? options->policy : default_policy(session);
 	conf.ncpus = options->cpus ? (int)options->cpus : smalti_machine_quota(&session->cpus);
 	if (conf.ncpus == 0)
 		conf.ncpus = counts->sum ? cpus_beside(&session->cpus, counts->sum) : -1;
@@ -267,6 +276,8 @@ static void stop_starpu(struct smalti_session *session)
 	if (!smalti_perf_directory_writable(&session->directory) ||
 	    smalti_lost_check(&session->lost, NULL) < 0)
 		smalti_task_drop_measurements(session->codelets);
+	if (session->replay)
+		smalti_replay_end(session->replay, NULL);
 	smalti_ranks_close();
 	smalti_devices_close(session->devices);
 	starpu_shutdown();
@@ -288,6 +299,7 @@ static void set_memory(struct smalti_session *session, const struct smalti_sessi
 static void free_session(struct smalti_session *session)
 {
 	smalti_trace_free(session->trace);
+	smalti_replay_free(session->replay);
 	smalti_recent_free(session->recent);
 	free(session->codelets);
 	free(session->places);
@@ -399,11 +411,13 @@ static int inspect_starpu(struct smalti_session *session, const struct smalti_se
 	    smalti_reproducible_check(session, error) < 0 ||
 	    (options->scratch && smalti_scratch_open(session, options->scratch, error) < 0))
 		return -1;
-	smalti_devices_alone_open(session, options->policy || getenv("STARPU_SCHED"));
+	smalti_devices_alone_open(session, chosen_policy(options) != NULL);
 	session->task_bytes = min_task_bytes(session);
 	session->transfers = smalti_calloc(starpu_bus_get_count(), sizeof(*session->transfers), error);
 	session->meters = session->device_counts.sum ? smalti_meters_open(session, error) : NULL;
 	if (!session->transfers || (session->device_counts.sum && !session->meters))
+		return -1;
+	if (session->replay && smalti_replay_begin(session->replay, error) < 0)
 		return -1;
 	return session->trace ? smalti_trace_start(session->trace, error) : 0;
 }
@@ -419,10 +433,12 @@ static struct smalti_session *open_session(const struct smalti_session_options *
 	if (!session)
 		return NULL;
 	session->cpus = cpus;
+	const char *schedule = smalti_replay_file(chosen_policy(options));
 	const int64_t wanted[SMALTI_DEVICE_DRIVERS] = {
 	    [SMALTI_OPENCL_DEVICES] = options->opencl, [SMALTI_CUDA_DEVICES] = options->cuda};
 	if (smalti_devices_count(wanted, &session->device_counts, error) == 0 &&
 	    (!options->trace || (session->trace = smalti_trace_new(session, options->trace, error))) &&
+	    (!schedule || (session->replay = smalti_replay_open(session, schedule, error))) &&
 	    start_starpu(session, options, error) == 0) {
 		if (inspect_starpu(session, options, error) == 0)
 			return session;
@@ -488,8 +504,10 @@ int smalti_session_close(struct smalti_session *session, struct smalti_error *er
 		return 0;
 	}
 	if (!session->sequential) {
+		status = session->replay ? smalti_replay_end(session->replay, error) : 0;
 		starpu_task_wait_for_all();
-		status = session->trace ? smalti_trace_write(session->trace, error) : 0;
+		if (session->trace && smalti_trace_write(session->trace, error) < 0)
+			status = -1;
 		stop_starpu(session);
 	}
 	free_session(session);

@@ -4,6 +4,7 @@
 #include "rt/devices_alone.h"
 #include "rt/places.h"
 #include "rt/ranks.h"
+#include "rt/replay.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
 
@@ -309,6 +310,7 @@ static int submit(struct smalti_task_group *task_group, struct smalti_recording 
 	if (status == 0)
 		status = smalti_task_check_size(task, error);
 	if (status == 0) {
+		place = smalti_replay_place(task_group->session->replay, place);
 		bring(task_group, r, task, place);
 		smalti_places_restrict(task_group->session, place, task);
 		smalti_devices_alone_restrict(task_group->session, task);

@@ -35,6 +35,7 @@ struct smalti_message {
 	double work;             /* for task_times.c */
 	int64_t number;          /* for simulation.c */
 	int64_t traced;          /* number in the trace */
+	int64_t replayed;        /* number in the schedule that is replayed */
 	bool did;                /* smalti_task_group_task_did() was called */
 	uint32_t avoided;        /* bit n: the device of memory node n, lost before the task was submitted */
 	double seconds;          /* that the task took */

@@ -6,5 +6,6 @@ libcore_la_SOURCES += \
 	src/simulation/machine.c src/simulation/machine.h \
 	src/simulation/machine_files.c \
 	src/simulation/measured.c src/simulation/measured.h \
+	src/simulation/schedule_file.c src/simulation/schedule_file.h \
 	src/simulation/trace_events.c src/simulation/trace_events.h \
 	src/simulation/trace_tasks.c src/simulation/trace_tasks.h
