@@ -365,7 +365,6 @@ int smalti_replay_end(struct smalti_replay *replay, struct smalti_error *error)
 			    replay->path, schedule->count, replay->inserted);
 		give_up(replay, &cause);
 	}
-	cause = replay->failure;
 	replay->ends = true;
 	policy_unlock(&replay->mutex);
 	wake_all();

@@ -23,6 +23,7 @@ int smalti_replay_begin(struct smalti_replay *replay, struct smalti_error *error
 /* Returns the place of the task that is inserted next; `place` if the schedule has none, or without a
  * replay. */
 int smalti_replay_place(const struct smalti_replay *replay, int place);
-/* Ends, when no more tasks are inserted. -1 with SMALTI_EINVAL: not all that the schedule has were. */
+/* Ends, when no more tasks are inserted. -1 with SMALTI_EINVAL: not all that the schedule has were, which has
+ * failed no task group. */
 int smalti_replay_end(struct smalti_replay *replay, struct smalti_error *error);
 void smalti_replay_free(struct smalti_replay *replay);
