@@ -36,6 +36,7 @@ libcore_la_SOURCES += \
 	src/rt/tile.c src/rt/tile.h \
 	src/rt/tile_forms.c src/rt/tile_forms.h \
 	src/rt/tile_memory.c src/rt/tile_memory.h \
+	src/rt/tile_uses.c src/rt/tile_uses.h \
 	src/rt/recent.c src/rt/recent.h \
 	src/rt/trace.c src/rt/trace.h \
 	src/rt/wait.c src/rt/wait.h \

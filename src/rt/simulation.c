@@ -5,7 +5,6 @@
 #include "rt/task_message.h"
 #include "rt/task_times.h"
 #include "rt/tile.h"
-#include "rt/tile_forms.h"
 #include "rt/transfers.h"
 #include "simulation/bounds.h"
 #include "simulation/crossings.h"
@@ -207,14 +206,12 @@ static void uses(void *user, const struct smalti_tile *tile, enum smalti_access 
 	(void)user;
 	if (run.use_count == SMALTI_TASK_TILES)
 		return;
-	const struct smalti_formed *formed = tile->formed;
-	run.uses[run.use_count++] = (struct smalti_crossing){
-	    .tile = tile->number,
-	    .bytes = (double)(formed ? smalti_formed_bytes(formed, SMALTI_DEVICE_GPU)
-				     : tile->rows * tile->row_bytes),
-	    .reads = access == SMALTI_READ || access == SMALTI_UPDATE,
-	    .writes = access == SMALTI_WRITE || access == SMALTI_UPDATE,
-	    .at_home = formed || tile->memory || smalti_bits_has(&tile->valid_places, 0)};
+	run.uses[run.use_count++] =
+	    (struct smalti_crossing){.tile = tile->number,
+				     .bytes = (double)smalti_tile_moved_bytes(tile),
+				     .reads = access == SMALTI_READ || access == SMALTI_UPDATE,
+				     .writes = access == SMALTI_WRITE || access == SMALTI_UPDATE,
+				     .at_home = smalti_tile_at_home(tile)};
 }
 
 static void receives(void *user, const struct smalti_tile *tile)

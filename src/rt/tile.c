@@ -224,3 +224,14 @@ void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *er
 {
 	return tile->formed ? (void *)(uintptr_t)smalti_formed_memory(tile->formed, error) : tile->memory;
 }
+
+int64_t smalti_tile_moved_bytes(const struct smalti_tile *tile)
+{
+	return tile->formed ? smalti_formed_bytes(tile->formed, SMALTI_DEVICE_GPU)
+			    : tile->rows * tile->row_bytes;
+}
+
+bool smalti_tile_at_home(const struct smalti_tile *tile)
+{
+	return tile->formed || tile->memory || smalti_bits_has(&tile->valid_places, 0);
+}

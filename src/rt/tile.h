@@ -73,6 +73,11 @@ void smalti_tile_release(struct smalti_tile *tile);
 void *smalti_tile_handle(struct smalti_tile *tile);
 /* Returns the memory of a sequential session's tile; NULL with an error if its form cannot be made. */
 void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error);
+/* Tell how many bytes move when it comes to a device, and whether main memory has it before any task wrote
+ * it. @{ */
+int64_t smalti_tile_moved_bytes(const struct smalti_tile *tile);
+bool smalti_tile_at_home(const struct smalti_tile *tile);
+/* @} */
 /* Lets go of a tile that is held. */
 void smalti_tile_let_go(struct smalti_tile *tile);
 /* Tells whether only the task that holds the tile knows it: it was made and released meanwhile. */

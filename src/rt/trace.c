@@ -10,6 +10,7 @@
 #include "rt/session.h"
 #include "rt/simulation.h"
 #include "rt/task_message.h"
+#include "rt/tile_uses.h"
 #include "rt/transfers.h"
 
 #include <math.h>
@@ -21,6 +22,7 @@ enum { REQUEST_LENGTH = 64 };
 struct event {
 	const char *name;                          /* an op's or a fusion's, which are static */
 	double start, end, fetch_start, fetch_end; /* microseconds of StarPU's clock */
+	double submitted;                          /* when it was inserted */
 	double ready;                              /* when everything that the task waited for had ended */
 	int64_t number;
 	uint32_t key; /* of everything that its time depends on */
@@ -54,6 +56,7 @@ struct smalti_trace {
 	struct smalti_writer *writer;
 	int workers, places;
 	struct smalti_task_order *order;
+	struct smalti_tile_uses *uses; /* NULL: there is one place */
 	struct row *rows;
 	pthread_mutex_t mutex; /* guards what follows */
 	struct arrival *arrivals;
@@ -65,7 +68,8 @@ int smalti_trace_start(struct smalti_trace *trace, struct smalti_error *error)
 	trace->workers = (int)starpu_worker_get_count();
 	trace->places = smalti_places_count(trace->session->places);
 	trace->rows = smalti_calloc(trace->workers, sizeof(*trace->rows), error);
-	if (!trace->rows)
+	trace->uses = trace->places > 1 ? smalti_tile_uses_new(error) : NULL;
+	if (!trace->rows || (trace->places > 1 && !trace->uses))
 		return -1;
 	starpu_profiling_status_set(STARPU_PROFILING_ENABLE);
 	return 0;
@@ -96,6 +100,8 @@ static void uses(void *user, const struct smalti_tile *tile, enum smalti_access 
 {
 	const struct smalti_trace *trace = user;
 	smalti_task_order_uses(trace->order, tile->number, access);
+	if (trace->uses)
+		smalti_tile_uses_add(trace->uses, tile, access);
 }
 
 static void inserts(void *user, struct starpu_task *task)
@@ -103,6 +109,8 @@ static void inserts(void *user, struct starpu_task *task)
 	const struct smalti_trace *trace = user;
 	struct smalti_message *message = task->cl_arg;
 	message->traced = smalti_task_order_inserts(trace->order);
+	if (trace->uses)
+		smalti_tile_uses_insert(trace->uses);
 }
 
 /* Returns what its operations read and write. */
@@ -132,6 +140,7 @@ static void ended(void *user, struct starpu_task *task, int worker)
 	event->number = message->traced;
 	event->key = smalti_message_key(message);
 	event->ready = starpu_timing_timespec_to_us((struct timespec *)&info->push_start_time);
+	event->submitted = starpu_timing_timespec_to_us((struct timespec *)&info->submit_time);
 	event->name = task->name;
 	event->start = starpu_timing_timespec_to_us((struct timespec *)&info->start_time);
 	event->end = starpu_timing_timespec_to_us((struct timespec *)&info->end_time);
@@ -255,8 +264,9 @@ static void write_order(FILE *file, const struct smalti_trace *trace, const stru
 	int64_t count = 0;
 	const int64_t *before =
 	    event->number < 0 ? NULL : smalti_task_order_before(trace->order, event->number, &count);
-	fprintf(file, ",\"number\":%" PRId64 ",\"key\":%" PRIu32 ",\"ready\":%.3f,\"after\":[", event->number,
-		event->key, event->ready);
+	fprintf(file,
+		",\"number\":%" PRId64 ",\"key\":%" PRIu32 ",\"submitted\":%.3f,\"ready\":%.3f,\"after\":[",
+		event->number, event->key, event->submitted, event->ready);
 	for (int64_t i = 0; i < count; i++)
 		fprintf(file, "%s%" PRId64, i ? "," : "", before[i]);
 	fputs("],\"expected\":[", file);
@@ -268,6 +278,8 @@ static void write_order(FILE *file, const struct smalti_trace *trace, const stru
 			fprintf(file, "%.3f", costs[place]);
 	}
 	fputc(']', file);
+	if (trace->uses)
+		smalti_tile_uses_write(trace->uses, event->number, file);
 }
 
 static void write_event(FILE *file, const struct smalti_trace *trace, int worker, int64_t index)
@@ -426,6 +438,8 @@ int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)
 	write_places(file, trace);
 	write_memories(file, trace);
 	write_links(file, trace);
+	if (trace->uses)
+		smalti_tile_uses_write_tiles(trace->uses, file);
 	write_bound(file);
 	fputs("}\n", file);
 	const int status = smalti_writer_commit(trace->writer, error);
@@ -445,6 +459,7 @@ void smalti_trace_free(struct smalti_trace *trace)
 	free(trace->arrivals);
 	pthread_mutex_destroy(&trace->mutex);
 	smalti_task_order_free(trace->order);
+	smalti_tile_uses_free(trace->uses);
 	smalti_writer_abort(trace->writer);
 	free(trace);
 }
