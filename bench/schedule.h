@@ -24,10 +24,17 @@ struct smalti_schedule_task {
 	const char *name;
 	int worker;
 	int64_t image; /* its image; -1: several */
-	double ready, start, end, flops;
+	double submitted, ready, start, end, flops;
 	double fetch_start, fetch_end; /* while it waited for data, before its start; equal: not at all */
 	int64_t *after;                /* the tasks that it waited for */
 	int64_t after_count;
+	int64_t *reads, *writes; /* tiles; none are known where there is one place */
+	int64_t read_count, write_count;
+};
+
+/* A link from place to place, as StarPU measured it. */
+struct smalti_schedule_link {
+	double rate, delay; /* bytes a second, and seconds; a rate of 0: there is none */
 };
 
 struct smalti_schedule_worker {
@@ -47,7 +54,11 @@ struct smalti_task_schedule {
 	double *costs; /* of each task at each place: as it took where it ran, else as was expected; INFINITY:
 			  it has no form */
 	double *expected; /* of each task where it ran; NAN: nothing */
-	int64_t bytes;    /* that went from memory to memory */
+	double *tiles;    /* bytes of each */
+	int64_t tile_count;
+	struct smalti_schedule_link *links; /* from each place to each place */
+	double host;                        /* bytes a second that cross main memory in all; NAN: unknown */
+	int64_t bytes;                      /* that went from memory to memory */
 	/* Lower bounds of any schedule, except the first; NAN: too many tasks for linear, unknown for
 	 * transfers, which only a simulation's trace has. */
 	double makespan, area, path, linear, transfers;
@@ -60,6 +71,11 @@ struct smalti_task_schedule {
 /* Reads the trace. NULL with SMALTI_EIO or SMALTI_EFORMAT. */
 struct smalti_task_schedule *smalti_schedule_read(const char *path, struct smalti_error *error);
 void smalti_schedule_free(struct smalti_task_schedule *schedule);
+
+/* schedule_moves.c: reads the tiles and the links, and a task's tiles. */
+int smalti_schedule_read_tiles(struct smalti_task_schedule *schedule, struct smalti_error *error);
+int smalti_schedule_read_uses(const struct smalti_task_schedule *schedule, struct smalti_schedule_task *task,
+			      const cJSON *arguments, struct smalti_error *error);
 
 /* schedule_idle.c: fills makespan, busy, idle, queue and latencies. */
 int smalti_schedule_measure(struct smalti_task_schedule *schedule, struct smalti_error *error);

@@ -109,6 +109,11 @@ static int read_task(struct smalti_task_schedule *s, const struct smalti_trace_e
 	task->flops = event->flops;
 	if (!task->name || isnan(task->end) || isnan(task->ready))
 		return smalti_fail(error, SMALTI_EFORMAT, "task %g has no name or no times", at);
+	task->submitted = micro * smalti_json_number(event->arguments, "submitted");
+	if (isnan(task->submitted)) /* an older program wrote it */
+		task->submitted = task->ready;
+	if (smalti_schedule_read_uses(s, task, event->arguments, error) < 0)
+		return -1;
 	read_costs(s, (int64_t)at, cJSON_GetObjectItemCaseSensitive(event->arguments, "expected"));
 	return read_after(task, (int64_t)at, cJSON_GetObjectItemCaseSensitive(event->arguments, "after"),
 			  error);
@@ -157,6 +162,7 @@ static void shift(struct smalti_task_schedule *s)
 	for (int64_t i = 0; i < s->count; i++) {
 		struct smalti_schedule_task *task = &s->tasks[i];
 		task->ready -= first, task->start -= first, task->end -= first;
+		task->submitted = fmax(0, task->submitted - first);
 		task->fetch_start = fmax(0, task->fetch_start - first);
 		task->fetch_end = fmax(0, task->fetch_end - first);
 	}
@@ -172,7 +178,8 @@ static void read_transfers(struct smalti_task_schedule *s)
 
 static int read_trace(struct smalti_task_schedule *s, struct smalti_error *error)
 {
-	if (read_places(s, error) < 0 || make_tasks(s, error) < 0 || read_events(s, error) < 0)
+	if (read_places(s, error) < 0 || smalti_schedule_read_tiles(s, error) < 0 ||
+	    make_tasks(s, error) < 0 || read_events(s, error) < 0)
 		return -1;
 	shift(s);
 	read_transfers(s);
@@ -195,8 +202,11 @@ void smalti_schedule_free(struct smalti_task_schedule *s)
 {
 	if (!s)
 		return;
-	for (int64_t i = 0; s->tasks && i < s->count; i++)
+	for (int64_t i = 0; s->tasks && i < s->count; i++) {
 		free(s->tasks[i].after);
+		free(s->tasks[i].reads);
+		free(s->tasks[i].writes);
+	}
 	for (int i = 0; s->workers && i < s->worker_count; i++)
 		free(s->workers[i].name);
 	free(s->tasks);
@@ -204,6 +214,8 @@ void smalti_schedule_free(struct smalti_task_schedule *s)
 	free(s->place_workers);
 	free(s->costs);
 	free(s->expected);
+	free(s->tiles);
+	free(s->links);
 	cJSON_Delete(s->trace);
 	free(s);
 }

@@ -206,12 +206,12 @@ static void uses(void *user, const struct smalti_tile *tile, enum smalti_access 
 	(void)user;
 	if (run.use_count == SMALTI_TASK_TILES)
 		return;
-	run.uses[run.use_count++] =
-	    (struct smalti_crossing){.tile = tile->number,
-				     .bytes = (double)smalti_tile_moved_bytes(tile),
-				     .reads = access == SMALTI_READ || access == SMALTI_UPDATE,
-				     .writes = access == SMALTI_WRITE || access == SMALTI_UPDATE,
-				     .at_home = smalti_tile_at_home(tile)};
+	run.uses[run.use_count++] = (struct smalti_crossing){
+	    .tile = tile->number,
+	    .bytes = (double)smalti_tile_moved_bytes(tile),
+	    .reads = access == SMALTI_READ || access == SMALTI_UPDATE,
+	    .writes = access == SMALTI_WRITE || access == SMALTI_UPDATE,
+	    .at_home = tile->formed || tile->memory || smalti_bits_has(&tile->valid_places, 0)};
 }
 
 static void receives(void *user, const struct smalti_tile *tile)
@@ -409,6 +409,11 @@ struct smalti_simulation *smalti_simulation_take(struct smalti_session *session,
 double smalti_simulation_transfers(void)
 {
 	return run.result.transfers;
+}
+
+double smalti_simulation_host(void)
+{
+	return run.machine.host;
 }
 
 void smalti_simulation_free(struct smalti_simulation *simulation)

@@ -12,8 +12,14 @@
 /* Returns the least time of transfers in seconds, once smalti_simulation_take() was called; NAN: not
  * known. */
 double smalti_simulation_transfers(void);
+/* Returns the bytes a second that cross main memory in all. */
+double smalti_simulation_host(void);
 #else
 static inline double smalti_simulation_transfers(void)
+{
+	return (double)NAN;
+}
+static inline double smalti_simulation_host(void)
 {
 	return (double)NAN;
 }

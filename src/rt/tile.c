@@ -220,6 +220,14 @@ void smalti_tile_prefetch(struct smalti_tile *tile, unsigned node, int priority)
 		free(prefetch);
 }
 
+void smalti_tile_prefetch_idle(struct smalti_tile *tile, int place, unsigned node)
+{
+	if (!(tile->formed || tile->memory) || smalti_bits_has(&tile->seen, place))
+		return;
+	smalti_bits_add(&tile->seen, place);
+	starpu_data_idle_prefetch_on_node(smalti_tile_handle(tile), node, 1);
+}
+
 void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error)
 {
 	return tile->formed ? (void *)(uintptr_t)smalti_formed_memory(tile->formed, error) : tile->memory;
@@ -229,9 +237,4 @@ int64_t smalti_tile_moved_bytes(const struct smalti_tile *tile)
 {
 	return tile->formed ? smalti_formed_bytes(tile->formed, SMALTI_DEVICE_GPU)
 			    : tile->rows * tile->row_bytes;
-}
-
-bool smalti_tile_at_home(const struct smalti_tile *tile)
-{
-	return tile->formed || tile->memory || smalti_bits_has(&tile->valid_places, 0);
 }

@@ -22,7 +22,8 @@ struct smalti_tile {
 	    valid_places; /* places that have its last version; none: unknown, or nothing was written */
 	int rank; /* over several ranks (rt/ranks.h) the last writer; in a session that counts the place that
 		     wrote it first */
-	struct smalti_bits seen; /* in a session that counts, places that have had it */
+	struct smalti_bits seen; /* in a session that counts, places that have had it; in one that replays,
+				    those where it was asked for */
 	bool held;               /* an unfinished task uses it; its release waits until it is let go */
 	int number_in_task;      /* in that task, or in an earlier one */
 	bool released;
@@ -53,6 +54,10 @@ struct smalti_tile *smalti_tile_of_forms(struct smalti_task_group *task_group,
  * is room, beside the data that tasks wait for. */
 void smalti_tile_prefetch(struct smalti_tile *tile, unsigned node, int priority);
 
+/* Has weights come to a place, once, when its link has nothing else to do, behind those that were asked for
+ * before. Does nothing with other tiles. */
+void smalti_tile_prefetch_idle(struct smalti_tile *tile, int place, unsigned node);
+
 /* Sets what it is counted as from here on, where it comes to a place. NULL is allowed. */
 static inline void smalti_tile_set_transfer_kind(struct smalti_tile *tile, enum smalti_transfer_kind kind)
 {
@@ -73,11 +78,8 @@ void smalti_tile_release(struct smalti_tile *tile);
 void *smalti_tile_handle(struct smalti_tile *tile);
 /* Returns the memory of a sequential session's tile; NULL with an error if its form cannot be made. */
 void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error);
-/* Tell how many bytes move when it comes to a device, and whether main memory has it before any task wrote
- * it. @{ */
+/* Returns the bytes that move when it comes to a device. */
 int64_t smalti_tile_moved_bytes(const struct smalti_tile *tile);
-bool smalti_tile_at_home(const struct smalti_tile *tile);
-/* @} */
 /* Lets go of a tile that is held. */
 void smalti_tile_let_go(struct smalti_tile *tile);
 /* Tells whether only the task that holds the tile knows it: it was made and released meanwhile. */

@@ -7,17 +7,12 @@ struct use {
 	bool reads, writes;
 };
 
-struct known_tile {
-	int64_t bytes;
-	bool home;
-};
-
 struct smalti_tile_uses {
 	struct use *uses; /* of all tasks, in their order */
 	int64_t use_count;
 	int64_t *end; /* where each task's uses end */
 	int64_t tasks;
-	struct known_tile *tiles;
+	int64_t *tiles; /* their bytes, by their numbers */
 	int64_t tile_room;
 };
 
@@ -43,9 +38,7 @@ void smalti_tile_uses_add(struct smalti_tile_uses *uses, const struct smalti_til
 	    smalti_grow_to(&uses->tiles, &uses->tile_room, tile->number, sizeof(*uses->tiles), NULL) < 0 ||
 	    smalti_grow(&uses->uses, uses->use_count, sizeof(*uses->uses), NULL) < 0)
 		return;
-	struct known_tile *known = &uses->tiles[tile->number];
-	if (!known->bytes)
-		*known = (struct known_tile){smalti_tile_moved_bytes(tile), smalti_tile_at_home(tile)};
+	uses->tiles[tile->number] = smalti_tile_moved_bytes(tile);
 	uses->uses[uses->use_count++] =
 	    (struct use){tile->number, access != SMALTI_WRITE, access != SMALTI_READ};
 }
@@ -75,15 +68,8 @@ void smalti_tile_uses_write(const struct smalti_tile_uses *uses, int64_t task, F
 
 void smalti_tile_uses_write_tiles(const struct smalti_tile_uses *uses, FILE *file)
 {
-	const char *comma = "";
 	fputs(",\"tiles\":[", file);
 	for (int64_t i = 0; i < uses->tile_room; i++)
-		fprintf(file, "%s%" PRId64, i ? "," : "", uses->tiles[i].bytes);
-	fputs("],\"home\":[", file);
-	for (int64_t i = 0; i < uses->tile_room; i++)
-		if (uses->tiles[i].home) {
-			fprintf(file, "%s%" PRId64, comma, i);
-			comma = ",";
-		}
+		fprintf(file, "%s%" PRId64, i ? "," : "", uses->tiles[i]);
 	fputc(']', file);
 }

@@ -18,6 +18,5 @@ void smalti_tile_uses_insert(struct smalti_tile_uses *uses);
 
 /* Writes members of a task: the numbers of the tiles that it reads and writes. */
 void smalti_tile_uses_write(const struct smalti_tile_uses *uses, int64_t task, FILE *file);
-/* Writes members of the whole: the bytes of each tile, 0 for one that no task uses, and the numbers of those
- * that are in main memory at first. */
+/* Writes a member of the whole: the bytes of each tile, 0 for one that no task uses. */
 void smalti_tile_uses_write_tiles(const struct smalti_tile_uses *uses, FILE *file);

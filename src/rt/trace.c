@@ -419,9 +419,11 @@ static void write_links(FILE *file, const struct smalti_trace *trace)
 
 static void write_bound(FILE *file)
 {
-	const double seconds = smalti_simulation_transfers();
+	const double seconds = smalti_simulation_transfers(), host = smalti_simulation_host();
 	if (!isnan(seconds))
 		fprintf(file, ",\"transfer_bound\":%.9g", seconds);
+	if (host > 0)
+		fprintf(file, ",\"host_gbs\":%.6g", 1e-9 * host);
 }
 
 int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "bench/schedule.h"
+
+/* Schedules of a recorded run's tasks that are made in advance, and a model of what they take. In the model a
+ * task takes what it took, or elsewhere what was expected. It begins when its worker is free, all that it
+ * waits for has ended, and its tiles are there. */
+
+/* What the model counts. Moves: a tile takes its bytes over the link's rate, and the link's delay; a place
+ * receives and sends two tiles at a time, from when a tile is written. Insertion: a task is inserted as long
+ * after the task before it as in the run, and after those that had all ended when it was inserted there. */
+struct smalti_timetable_rules {
+	bool moves, insertion;
+};
+
+/* A schedule: the tasks in the order in which they begin, with workers and times. */
+struct smalti_timetable {
+	int64_t count;
+	int64_t *sequence;
+	int *worker; /* of each task, as are the times */
+	double *begin, *end;
+	double makespan;
+};
+
+struct smalti_timetable *smalti_timetable_new(int64_t count, struct smalti_error *error);
+void smalti_timetable_copy(struct smalti_timetable *to, const struct smalti_timetable *from);
+void smalti_timetable_free(struct smalti_timetable *plan);
+
+/* The schedule of the run itself. */
+struct smalti_timetable *smalti_timetable_recorded(const struct smalti_task_schedule *schedule,
+						   struct smalti_error *error);
+
+/* timetable_model.c: the state of a schedule that is being made, task by task. */
+struct smalti_timetable_model;
+struct smalti_timetable_model *smalti_timetable_model_new(const struct smalti_task_schedule *schedule,
+							  struct smalti_timetable_rules rules,
+							  struct smalti_error *error);
+void smalti_timetable_model_free(struct smalti_timetable_model *model);
+/* Begins a new schedule, without tasks. */
+void smalti_timetable_model_reset(struct smalti_timetable_model *model);
+/* Returns the seconds from when a task could be inserted to when it was. */
+double smalti_timetable_model_pause(const struct smalti_timetable_model *model, int64_t task);
+/* Returns the first task that is not inserted yet. */
+int64_t smalti_timetable_model_inserted(const struct smalti_timetable_model *model);
+/* Returns when the task could begin at a place, as far as what it waits for decides; all of that has been
+ * added. */
+double smalti_timetable_model_ready(const struct smalti_timetable_model *model, int64_t task, int place);
+/* Returns when a worker becomes free. */
+double smalti_timetable_model_free_at(const struct smalti_timetable_model *model, int worker);
+/* Adds the task, which is inserted, and whose predecessors were added, to its worker. */
+void smalti_timetable_model_add(struct smalti_timetable_model *model, int64_t task, int worker,
+				struct smalti_timetable *plan);
+
+/* Times the plan by the model: its tasks keep their workers and their sequence. */
+void smalti_timetable_time(struct smalti_timetable_model *model, struct smalti_timetable *plan);
+
+/* timetable_search.c: searches for the shortest schedule, from several that are given on, until one takes no
+ * longer than `enough`. The result is the best of those and of what is found, and repeats exactly. With
+ * `fixed` every task stays on this worker, else it may run wherever it can. */
+struct smalti_timetable *smalti_timetable_search(const struct smalti_task_schedule *schedule,
+						 struct smalti_timetable_rules rules, const int *fixed,
+						 const struct smalti_timetable *const *from, int count,
+						 double enough, struct smalti_error *error);
+
+/* timetable_window.c: returns a lower bound of all schedules. A window has the tasks before which at least
+ * some time passes, and behind which at least some time passes, by their chains; their work has to be done
+ * between. With insertion no task begins before it can be inserted. NAN without memory. */
+double smalti_timetable_window(const struct smalti_task_schedule *schedule, bool insertion);
+
+/* timetable.c: tells whether the plan keeps to its rules: every task once, where it can run, after all that
+ * it waits for, one at a time on each worker. -1 with SMALTI_EINVAL, which names the task. */
+int smalti_timetable_check(const struct smalti_task_schedule *schedule, const struct smalti_timetable *plan,
+			   struct smalti_error *error);
+/* Tells whether a run did what was planned: every task on its worker, in its order. */
+int smalti_timetable_followed(const struct smalti_timetable *plan, const struct smalti_task_schedule *run,
+			      struct smalti_error *error);
+/* Writes it as a file for the policy replay:FILE. */
+int smalti_timetable_write(const struct smalti_task_schedule *schedule, const struct smalti_timetable *plan,
+			   const char *path, struct smalti_error *error);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/timetable.h"
+
+#include <math.h>
+
+/* Until when a place receives, or sends, tiles. Weights, which could come long ago, and what was just written
+ * do not wait for each other: they use the one lane that is free for the shorter time. */
+enum { LANES = 2 };
+struct lanes {
+	double free_at[LANES];
+};
+
+/* How a tile comes to a place. */
+struct way {
+	int from, lane; /* from -1: it has to come from nowhere */
+	double begin, end;
+};
+
+struct smalti_timetable_model {
+	const struct smalti_task_schedule *schedule;
+	struct smalti_timetable_rules rules;
+	int64_t *oldest; /* of each task: all before this one had ended when it was inserted in the run */
+	double *pause;   /* of each task: seconds from when it could be inserted to when it was */
+	/* The schedule so far. */
+	double *end;                    /* of each task; INFINITY: not added */
+	double *free_at;                /* of each worker */
+	double *valid_at;               /* of each tile at each place; INFINITY: it is not there */
+	struct lanes *receives, *sends; /* of each place */
+	double *inserted_at;            /* of the tasks before `inserted` */
+	double *prefix_end;             /* of each task: when all before it have ended; up to `prefix` */
+	int64_t inserted, prefix;
+};
+
+void smalti_timetable_model_free(struct smalti_timetable_model *m)
+{
+	if (!m)
+		return;
+	free(m->oldest);
+	free(m->pause);
+	free(m->end);
+	free(m->free_at);
+	free(m->valid_at);
+	free(m->receives);
+	free(m->sends);
+	free(m->inserted_at);
+	free(m->prefix_end);
+	free(m);
+}
+
+static int make_arrays(struct smalti_timetable_model *m, struct smalti_error *error)
+{
+	const struct smalti_task_schedule *s = m->schedule;
+	m->oldest = smalti_calloc(s->count, sizeof(*m->oldest), error);
+	m->pause = smalti_calloc(s->count, sizeof(*m->pause), error);
+	m->end = smalti_calloc(s->count, sizeof(*m->end), error);
+	m->free_at = smalti_calloc(s->worker_count, sizeof(*m->free_at), error);
+	m->valid_at = smalti_calloc(s->tile_count + 1, s->places * (int64_t)sizeof(*m->valid_at), error);
+	m->receives = smalti_calloc(s->places, sizeof(*m->receives), error);
+	m->sends = smalti_calloc(s->places, sizeof(*m->sends), error);
+	m->inserted_at = smalti_calloc(s->count, sizeof(*m->inserted_at), error);
+	m->prefix_end = smalti_calloc(s->count + 1, sizeof(*m->prefix_end), error);
+	return m->oldest && m->pause && m->end && m->free_at && m->valid_at && m->receives && m->sends &&
+		       m->inserted_at && m->prefix_end
+		   ? 0
+		   : -1;
+}
+
+/* Finds, for each task, what had ended when it was inserted, and how long the inserting thread took from
+ * there and from the task before. */
+static void find_pauses(struct smalti_timetable_model *m)
+{
+	const struct smalti_task_schedule *s = m->schedule;
+	int64_t oldest = 0;
+	double before = 0, ended = 0;
+	for (int64_t i = 0; m->rules.insertion && i < s->count; i++) {
+		const double submitted = fmax(before, s->tasks[i].submitted);
+		for (; oldest < i && s->tasks[oldest].end <= submitted; oldest++)
+			ended = fmax(ended, s->tasks[oldest].end);
+		m->oldest[i] = oldest;
+		m->pause[i] = submitted - fmax(before, ended);
+		before = submitted;
+	}
+}
+
+struct smalti_timetable_model *smalti_timetable_model_new(const struct smalti_task_schedule *schedule,
+							  struct smalti_timetable_rules rules,
+							  struct smalti_error *error)
+{
+	struct smalti_timetable_model *m = smalti_calloc(1, sizeof(*m), error);
+	if (!m)
+		return NULL;
+	m->schedule = schedule;
+	m->rules = rules;
+	if (make_arrays(m, error) < 0) {
+		smalti_timetable_model_free(m);
+		return NULL;
+	}
+	find_pauses(m);
+	smalti_timetable_model_reset(m);
+	return m;
+}
+
+/* Inserts what can be inserted. */
+static void insert(struct smalti_timetable_model *m)
+{
+	const int64_t count = m->schedule->count;
+	for (; m->prefix < count && !isinf(m->end[m->prefix]); m->prefix++)
+		m->prefix_end[m->prefix + 1] = fmax(m->prefix_end[m->prefix], m->end[m->prefix]);
+	for (; m->inserted < count && m->oldest[m->inserted] <= m->prefix; m->inserted++) {
+		const double before = m->inserted ? m->inserted_at[m->inserted - 1] : 0;
+		m->inserted_at[m->inserted] =
+		    fmax(before, m->prefix_end[m->oldest[m->inserted]]) + m->pause[m->inserted];
+	}
+}
+
+void smalti_timetable_model_reset(struct smalti_timetable_model *m)
+{
+	const struct smalti_task_schedule *s = m->schedule;
+	for (int64_t i = 0; i < s->count; i++)
+		m->end[i] = (double)INFINITY;
+	for (int64_t i = 0; i < s->tile_count * s->places; i++)
+		m->valid_at[i] = i % s->places ? (double)INFINITY : 0; /* in main memory */
+	memset(m->free_at, 0, (size_t)s->worker_count * sizeof(*m->free_at));
+	memset(m->receives, 0, (size_t)s->places * sizeof(*m->receives));
+	memset(m->sends, 0, (size_t)s->places * sizeof(*m->sends));
+	m->inserted = m->prefix = 0;
+	insert(m);
+}
+
+double smalti_timetable_model_pause(const struct smalti_timetable_model *m, int64_t task)
+{
+	return m->pause[task];
+}
+
+int64_t smalti_timetable_model_inserted(const struct smalti_timetable_model *m)
+{
+	return m->inserted;
+}
+
+double smalti_timetable_model_free_at(const struct smalti_timetable_model *m, int worker)
+{
+	return m->free_at[worker];
+}
+
+/* Finds the best way of the tile from one place to another. */
+static void find_lane(const struct smalti_timetable_model *m, int64_t tile, int from, int place,
+		      struct way *best)
+{
+	const struct smalti_task_schedule *s = m->schedule;
+	const struct smalti_schedule_link *link = &s->links[from * s->places + place];
+	const double valid = m->valid_at[tile * s->places + from];
+	if (isinf(valid) || link->rate <= 0)
+		return;
+	for (int lane = 0; lane < LANES; lane++) {
+		const double free_at = fmax(m->receives[place].free_at[lane], m->sends[from].free_at[lane]),
+			     begin = fmax(valid, free_at),
+			     end = begin + link->delay + s->tiles[tile] / link->rate;
+		const bool tighter = end == best->end && from == best->from &&
+				     free_at > fmax(m->receives[place].free_at[best->lane],
+						    m->sends[from].free_at[best->lane]);
+		if (end < best->end || tighter)
+			*best = (struct way){from, lane, begin, end};
+	}
+}
+
+/* Finds how the tile arrives first at a place where it is not yet. */
+static struct way find_way(const struct smalti_timetable_model *m, int64_t tile, int place)
+{
+	struct way best = {.from = -1, .end = (double)INFINITY};
+	for (int from = 0; from < m->schedule->places; from++)
+		find_lane(m, tile, from, place, &best);
+	if (best.from < 0)
+		best.end = 0;
+	return best;
+}
+
+double smalti_timetable_model_ready(const struct smalti_timetable_model *m, int64_t number, int place)
+{
+	const struct smalti_task_schedule *s = m->schedule;
+	const struct smalti_schedule_task *task = &s->tasks[number];
+	double ready = m->inserted_at[number];
+	for (int64_t i = 0; i < task->after_count; i++)
+		ready = fmax(ready, m->end[task->after[i]]);
+	for (int64_t i = 0; m->rules.moves && i < task->read_count; i++) {
+		const double there = m->valid_at[task->reads[i] * s->places + place];
+		ready = fmax(ready, isinf(there) ? find_way(m, task->reads[i], place).end : there);
+	}
+	return ready;
+}
+
+/* Returns how long a place is busy with a tile of that many bytes. */
+static double occupies(const struct smalti_timetable_model *m, int place, double bytes, double rate)
+{
+	return bytes / (place == 0 && m->schedule->host > rate ? m->schedule->host : rate);
+}
+
+/* Moves the tile to the place, unless it is there. */
+static void move(struct smalti_timetable_model *m, int64_t tile, int place)
+{
+	const struct smalti_task_schedule *s = m->schedule;
+	double *there = &m->valid_at[tile * s->places + place];
+	if (!isinf(*there))
+		return;
+	const struct way way = find_way(m, tile, place);
+	*there = way.end;
+	if (way.from < 0)
+		return;
+	const double rate = s->links[way.from * s->places + place].rate;
+	m->receives[place].free_at[way.lane] = way.begin + occupies(m, place, s->tiles[tile], rate);
+	m->sends[way.from].free_at[way.lane] = way.begin + occupies(m, way.from, s->tiles[tile], rate);
+}
+
+/* Leaves a tile only where it was written. */
+static void write_tile(struct smalti_timetable_model *m, int64_t tile, int place, double at)
+{
+	double *valid = m->valid_at + tile * m->schedule->places;
+	for (int other = 0; other < m->schedule->places; other++)
+		valid[other] = (double)INFINITY;
+	valid[place] = at;
+}
+
+void smalti_timetable_model_add(struct smalti_timetable_model *m, int64_t number, int worker,
+				struct smalti_timetable *plan)
+{
+	const struct smalti_task_schedule *s = m->schedule;
+	const struct smalti_schedule_task *task = &s->tasks[number];
+	const int place = s->workers[worker].place;
+	for (int64_t i = 0; m->rules.moves && i < task->read_count; i++)
+		move(m, task->reads[i], place);
+	const double begin = fmax(m->free_at[worker], smalti_timetable_model_ready(m, number, place)),
+		     end = begin + s->costs[number * s->places + place];
+	m->end[number] = m->free_at[worker] = end;
+	for (int64_t i = 0; m->rules.moves && i < task->write_count; i++)
+		write_tile(m, task->writes[i], place, end);
+	plan->sequence[plan->count++] = number;
+	plan->worker[number] = worker;
+	plan->begin[number] = begin;
+	plan->end[number] = end;
+	plan->makespan = fmax(plan->makespan, end);
+	insert(m);
+}
+
+void smalti_timetable_time(struct smalti_timetable_model *m, struct smalti_timetable *plan)
+{
+	const int64_t count = plan->count;
+	plan->count = 0;
+	plan->makespan = 0;
+	smalti_timetable_model_reset(m);
+	for (int64_t i = 0; i < count; i++)
+		smalti_timetable_model_add(m, plan->sequence[i], plan->worker[plan->sequence[i]], plan);
+}

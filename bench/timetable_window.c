@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/timetable.h"
+#include "simulation/bounds.h"
+
+#include <math.h>
+
+/* The windows that are tried: pairs of a least time before and a least time behind. */
+enum { STEPS = 24 };
+
+struct windows {
+	const struct smalti_task_schedule *schedule;
+	double *head, *tail; /* of each task: what passes before it and behind it at least */
+	double *costs;       /* of the tasks of a window */
+	int64_t workers[SMALTI_AREA_KINDS];
+};
+
+static double least_cost(const struct smalti_task_schedule *s, int64_t task)
+{
+	double least = (double)INFINITY;
+	for (int place = 0; place < s->places; place++)
+		least = fmin(least, s->costs[task * s->places + place]);
+	return least;
+}
+
+static int find_chains(struct windows *w, bool insertion, struct smalti_error *error)
+{
+	const struct smalti_task_schedule *s = w->schedule;
+	struct smalti_timetable_model *model =
+	    smalti_timetable_model_new(s, (struct smalti_timetable_rules){.insertion = insertion}, error);
+	double inserted = 0;
+	if (!model)
+		return -1;
+	for (int64_t i = 0; i < s->count; i++) {
+		inserted += smalti_timetable_model_pause(model, i);
+		w->head[i] = fmax(w->head[i], inserted);
+		for (int64_t j = 0; j < s->tasks[i].after_count; j++) {
+			const int64_t before = s->tasks[i].after[j];
+			w->head[i] = fmax(w->head[i], w->head[before] + least_cost(s, before));
+		}
+	}
+	for (int64_t i = s->count - 1; i >= 0; i--)
+		for (int64_t j = 0; j < s->tasks[i].after_count; j++) {
+			double *tail = &w->tail[s->tasks[i].after[j]];
+			*tail = fmax(*tail, w->tail[i] + least_cost(s, i));
+		}
+	smalti_timetable_model_free(model);
+	return 0;
+}
+
+static double bound_of(const struct windows *w, double head, double tail)
+{
+	const struct smalti_task_schedule *s = w->schedule;
+	int64_t count = 0;
+	double least_head = (double)INFINITY, least_tail = (double)INFINITY;
+	for (int64_t i = 0; i < s->count; i++) {
+		if (w->head[i] < head || w->tail[i] < tail)
+			continue;
+		memcpy(w->costs + count * s->places, s->costs + i * s->places,
+		       (size_t)s->places * sizeof(*w->costs));
+		least_head = fmin(least_head, w->head[i]);
+		least_tail = fmin(least_tail, w->tail[i]);
+		count++;
+	}
+	return count ? least_head + least_tail + smalti_area_bound(w->costs, count, s->places, w->workers)
+		     : 0;
+}
+
+static double find_bound(const struct windows *w)
+{
+	const struct smalti_task_schedule *s = w->schedule;
+	double best = 0, longest = 0;
+	for (int64_t i = 0; i < s->count; i++)
+		longest = fmax(longest, w->head[i] + least_cost(s, i) + w->tail[i]);
+	for (int head = 0; head < STEPS; head++)
+		for (int tail = 0; head + tail < STEPS; tail++)
+			best = fmax(best, bound_of(w, longest * head / STEPS, longest * tail / STEPS));
+	return fmax(best, longest);
+}
+
+double smalti_timetable_window(const struct smalti_task_schedule *s, bool insertion)
+{
+	struct windows w = {.schedule = s};
+	double bound = (double)NAN;
+	w.head = smalti_calloc(s->count, sizeof(*w.head), NULL);
+	w.tail = smalti_calloc(s->count, sizeof(*w.tail), NULL);
+	w.costs = smalti_calloc(s->count, s->places * (int64_t)sizeof(*w.costs), NULL);
+	for (int place = 0; place < s->places && place < SMALTI_AREA_KINDS; place++)
+		w.workers[place] = smalti_max(1, s->place_workers[place]);
+	if (w.head && w.tail && w.costs && s->places <= SMALTI_AREA_KINDS &&
+	    find_chains(&w, insertion, NULL) == 0)
+		bound = find_bound(&w);
+	free(w.head);
+	free(w.tail);
+	free(w.costs);
+	return bound;
+}
