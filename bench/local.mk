@@ -35,6 +35,7 @@ smalti_bench_SOURCES = \
 	bench/main.c \
 	bench/make_model_command.c \
 	bench/online.c bench/online.h \
+	bench/regret_line.c \
 	bench/report.c bench/report.h \
 	bench/schedule_command.c bench/schedule_page.c bench/schedule_page.h \
 	bench/schedule_runs.c bench/schedule_runs.h \

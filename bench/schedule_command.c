@@ -16,6 +16,8 @@ struct schedule_options {
 	const char *lists[AXES];
 	int64_t steps, images, opencl, warm;
 	enum smalti_precision precision;
+	bool optimal;
+	char **command; /* of smalti, to run instead of generate; NULL: none */
 };
 
 #define TYPE struct schedule_options
@@ -50,6 +52,10 @@ static const struct smalti_option rows[] = {
     SMALTI_BENCH_ROWS(TYPE),
     {SMALTI_INT64(TYPE, warm), "warm", 0, "N",
      "runs before the first one that counts, for StarPU's performance models", .minimum = 0, .maximum = 1000},
+    {SMALTI_FLAG(TYPE, optimal), "optimal", 0, NULL,
+     "search for the best schedule of each case's tasks, replay it, and show what the policy loses against "
+     "it, "
+     "by cause"},
     {SMALTI_STRING(TYPE, page), "page", 0, "FILE", "write a page with charts of all cases"},
 };
 
@@ -59,6 +65,9 @@ static const struct smalti_example examples[] = {
     {"The same on one that is not there, with a page",
      "smalti-bench schedule --machine 4xT4 --model sigma-512 --precision f16 --sched "
      "dmdas,locality --page schedule.html"},
+    {"What a policy loses against the best schedule that is found",
+     "smalti-bench schedule --optimal --sched lws --page regret.html"},
+    {"The same of an extraction", "smalti-bench schedule --optimal --sched lws -- extract list.jsonl {}"},
     {NULL, NULL},
 };
 
@@ -67,7 +76,7 @@ static enum smalti_exit run(void *values, int count, char **operands);
 const struct smalti_command smalti_bench_schedule_command = {
     .name = "smalti-bench schedule",
     .summary = "compare scheduling policies, strategies and tilings by their schedules",
-    .operands = "",
+    .operands = "[COMMAND [ARGUMENT]...]",
     .description =
 	"Generates images under all combinations of the lists, each in a process of its own, with "
 	"a trace, and shows what "
@@ -83,7 +92,18 @@ const struct smalti_command smalti_bench_schedule_command = {
 	"which are submitted at once. Then come shares of all "
 	"workers' time: in tasks, and without any for want of data, since no task was ready, and "
 	"while others had those that were. "
-	"\"queue\" is how many tasks were ready and not begun, on average.",
+	"\"queue\" is how many tasks were ready and not begun, on average.\n\n"
+	"With --optimal it plans the tasks of the median run again, replays that schedule, and shows the "
+	"makespans of both, of the plan, and two bounds: of any schedule, and (\"inserted\") of any whose "
+	"tasks "
+	"are inserted no faster. \"gap\" is what the plan is above the higher one. Then comes what the run "
+	"took "
+	"longer than planned, by cause: the run itself, idle workers at its start and its end, transfers, "
+	"the "
+	"order of the tasks, and their places.\n\n"
+	"COMMAND is run instead of smalti generate, with the options of the lists: it takes them, and "
+	"--trace. "
+	"An ARGUMENT {} is a new directory of each run.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
 };
@@ -117,6 +137,8 @@ struct sweeping {
 	struct smalti_bench_report *report;
 	struct smalti_schedule_page *page;
 	char directory[32]; /* of traces */
+	const char *replay; /* the file of the schedule that replaces the policy; NULL: none */
+	int64_t ran;        /* runs so far */
 	struct smalti_error *error;
 };
 
@@ -126,38 +148,66 @@ static void add_text(struct smalti_call *call, const char *option, const char *t
 		smalti_call_add(call, "--%s=%s", option, text);
 }
 
-/* Runs a case once; without a trace it is a warm-up. */
-static int run_case(const struct sweeping *s, int64_t index, const char *trace)
+/* Adds the command that was given. */
+static void add_command(struct sweeping *s, struct smalti_call *call)
+{
+	for (char **word = s->options->command; *word; word++)
+		if (strcmp(*word, "{}") == 0)
+			smalti_call_add(call, "%s/%" PRId64, s->directory, s->ran);
+		else
+			smalti_call_add(call, "%s", *word);
+}
+
+/* Adds smalti generate, or simulate, and its work. */
+static void add_work(const struct sweeping *s, struct smalti_call *call)
 {
 	const struct schedule_options *o = s->options;
-	struct smalti_call call;
+	smalti_call_add(call, "%s", o->machine ? "simulate" : "generate");
+	add_text(call, "machine", o->machine);
+	add_text(call, "model", o->model);
+	add_text(call, "size", o->size);
+	add_text(call, "prompt", o->prompt);
+	smalti_call_add(call, "--precision=%s", smalti_precisions[o->precision]);
+	smalti_call_add(call, "--steps=%lld", (long long)o->steps);
+	smalti_call_add(call, "--images=%lld", (long long)o->images);
+	if (!o->machine) {
+		smalti_call_add(call, "--quiet");
+		smalti_call_add(call, "--output=%s/", s->directory);
+	}
+}
+
+/* Adds the case's values of the lists; a schedule that is replayed takes the policy's place. */
+static void add_lists(const struct sweeping *s, int64_t index, struct smalti_call *call)
+{
 	char value[64];
+	for (int axis = s->replay ? 1 : 0; axis < AXES; axis++)
+		if (smalti_sweep_value(&s->sweep, index, axis, value))
+			add_text(call, s->sweep.axes[axis].option, value);
+	if (s->replay)
+		smalti_call_add(call, "--%s=replay:%s", s->sweep.axes[0].option, s->replay);
+}
+
+/* Runs a case once; without a trace it is a warm-up. */
+static int run_case(struct sweeping *s, int64_t index, const char *trace)
+{
+	struct smalti_call call;
 	if (smalti_call_begin(&call, s->error) < 0)
 		return -1;
-	smalti_call_add(&call, "%s", o->machine ? "simulate" : "generate");
-	for (int axis = 0; axis < AXES; axis++)
-		if (smalti_sweep_value(&s->sweep, index, axis, value))
-			add_text(&call, s->sweep.axes[axis].option, value);
-	add_text(&call, "machine", o->machine);
-	add_text(&call, "model", o->model);
-	add_text(&call, "size", o->size);
-	add_text(&call, "prompt", o->prompt);
+	s->ran++;
+	if (s->options->command)
+		add_command(s, &call);
+	else
+		add_work(s, &call);
+	add_lists(s, index, &call);
 	add_text(&call, "trace", trace);
-	smalti_call_add(&call, "--precision=%s", smalti_precisions[o->precision]);
-	smalti_call_add(&call, "--steps=%lld", (long long)o->steps);
-	smalti_call_add(&call, "--images=%lld", (long long)o->images);
-	if (!o->machine) {
-		smalti_call_add(&call, "--quiet");
-		smalti_call_add(&call, "--output=%s/", s->directory);
-	}
-	if (o->opencl)
-		smalti_call_add(&call, "--opencl=%lld", (long long)o->opencl);
+	if (s->options->opencl)
+		smalti_call_add(&call, "--opencl=%lld", (long long)s->options->opencl);
 	const int status = smalti_call_run(&call, s->error);
 	smalti_call_free(&call);
 	return status;
 }
 
-static struct smalti_task_schedule *measure_once(const struct sweeping *s, int64_t index)
+static struct smalti_task_schedule *measure_once(struct sweeping *s, int64_t index)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "%s/trace.json", s->directory);
@@ -224,29 +274,108 @@ static int say(const struct sweeping *s, int64_t index, struct smalti_task_sched
 	};
 	if (smalti_bench_report_add(s->report, *name ? name : "default", line, NULL, 0, s->error) < 0)
 		return -1;
-	return s->page ? smalti_schedule_page_add(s->page, *name ? name : "default", schedule, s->error) : 0;
+	return s->page ? smalti_schedule_page_add(s->page, *name ? name : "default", schedule, NULL, s->error)
+		       : 0;
 }
 
-/* Measures a case; a simulation repeats exactly. */
-static int measure_case(const struct sweeping *s, int64_t index)
+/* The runs of a case, the shortest first. */
+struct runs {
+	struct smalti_task_schedule **of;
+	int count;
+};
+
+static void free_runs(struct runs *runs)
 {
-	const bool simulated = s->options->machine != NULL;
-	const int repeats = simulated ? 1 : (int)s->options->bench.repeats;
-	SCOPED(free)
-	struct smalti_task_schedule **runs =
-	    smalti_calloc(repeats, sizeof(struct smalti_task_schedule *), s->error);
-	int count = 0, status = runs ? 0 : -1;
-	for (int64_t warm = 0; status == 0 && !simulated && warm < s->options->warm; warm++)
-		status = run_case(s, index, NULL);
-	for (; status == 0 && count < repeats; count++)
-		if (!(runs[count] = measure_once(s, index)))
-			status = -1;
+	for (int i = 0; i < runs->count; i++)
+		smalti_schedule_free(runs->of[i]);
+	free(runs->of);
+}
+
+static struct smalti_task_schedule *median_of(const struct runs *runs)
+{
+	return runs->of[(runs->count - 1) / 2];
+}
+
+/* Runs a case some times; a simulation repeats exactly. */
+static int measure_runs(struct sweeping *s, int64_t index, struct runs *runs)
+{
+	const int repeats = s->options->machine ? 1 : (int)s->options->bench.repeats;
+	*runs = (struct runs){smalti_calloc(repeats, sizeof(struct smalti_task_schedule *), s->error), 0};
+	for (; runs->of && runs->count < repeats; runs->count++)
+		if (!(runs->of[runs->count] = measure_once(s, index)))
+			return -1;
+	if (!runs->of)
+		return -1;
+	qsort(runs->of, (size_t)runs->count, sizeof(struct smalti_task_schedule *), by_makespan);
+	return 0;
+}
+
+/* Shows a case's regret, and what was replayed. */
+static int say_regret(const struct sweeping *s, int64_t index, const struct smalti_task_schedule *run,
+		      const struct smalti_regret *regret, const struct smalti_task_schedule *replayed)
+{
+	struct smalti_bench_value line[SMALTI_REGRET_COLUMNS];
+	char name[256], replay[272];
+	smalti_sweep_name(&s->sweep, index, name);
+	if (!*name)
+		snprintf(name, sizeof(name), "default");
+	snprintf(replay, sizeof(replay), "%s, replayed", name);
+	smalti_regret_line(run, regret, line);
+	if (smalti_bench_report_add(s->report, name, line, NULL, 0, s->error) < 0)
+		return -1;
+	if (!s->page)
+		return 0;
+	if (smalti_schedule_page_add(s->page, name, run, regret, s->error) < 0)
+		return -1;
+	return smalti_schedule_page_add(s->page, replay, replayed, NULL, s->error);
+}
+
+/* Replays the plan: each run has to do what was planned. */
+static int replay(struct sweeping *s, int64_t index, const struct smalti_task_schedule *run,
+		  struct smalti_regret *regret)
+{
+	char path[64];
+	struct runs runs = {NULL, 0};
+	snprintf(path, sizeof(path), "%s/plan.jsonl", s->directory);
+	int status = smalti_timetable_write(run, regret->plan, path, s->error);
+	s->replay = path;
+	if (status == 0)
+		status = measure_runs(s, index, &runs);
+	s->replay = NULL;
+	for (int i = 0; status == 0 && i < runs.count; i++)
+		status = smalti_timetable_followed(regret->plan, runs.of[i], s->error);
 	if (status == 0) {
-		qsort(runs, (size_t)count, sizeof(struct smalti_task_schedule *), by_makespan);
-		status = say(s, index, runs[(count - 1) / 2], runs[0]->makespan);
+		regret->replayed = median_of(&runs)->makespan;
+		status = smalti_schedule_bound(median_of(&runs), s->error);
 	}
-	for (int i = 0; runs && i < repeats; i++)
-		smalti_schedule_free(runs[i]);
+	if (status == 0)
+		status = say_regret(s, index, run, regret, median_of(&runs));
+	free_runs(&runs);
+	return status;
+}
+
+static int plan_again(struct sweeping *s, int64_t index, struct smalti_task_schedule *run)
+{
+	struct smalti_regret regret;
+	if (smalti_schedule_bound(run, s->error) < 0 || smalti_regret_find(run, &regret, s->error) < 0)
+		return -1;
+	const int status = replay(s, index, run, &regret);
+	smalti_timetable_free(regret.plan);
+	return status;
+}
+
+static int measure_case(struct sweeping *s, int64_t index)
+{
+	struct runs runs = {NULL, 0};
+	int status = 0;
+	for (int64_t warm = 0; status == 0 && !s->options->machine && warm < s->options->warm; warm++)
+		status = run_case(s, index, NULL);
+	if (status == 0)
+		status = measure_runs(s, index, &runs);
+	if (status == 0)
+		status = s->options->optimal ? plan_again(s, index, median_of(&runs))
+					     : say(s, index, median_of(&runs), runs.of[0]->makespan);
+	free_runs(&runs);
 	return status;
 }
 
@@ -264,8 +393,9 @@ static cJSON *facts_of(const struct schedule_options *o)
 static int sweep_all(struct sweeping *s)
 {
 	const struct schedule_options *o = s->options;
-	s->report = smalti_bench_report_open(&smalti_bench_schedule_command, &o->bench, facts_of(o), columns,
-					     COLUMNS, s->error);
+	s->report = smalti_bench_report_open(&smalti_bench_schedule_command, &o->bench, facts_of(o),
+					     o->optimal ? smalti_regret_columns : columns,
+					     o->optimal ? SMALTI_REGRET_COLUMNS : COLUMNS, s->error);
 	if (!s->report)
 		return -1;
 	s->page = o->page ? smalti_schedule_page_open(o->page, o->machine, o->model, s->error) : NULL;
@@ -274,7 +404,10 @@ static int sweep_all(struct sweeping *s)
 		status = measure_case(s, i);
 	status = smalti_schedule_page_close(s->page, status, s->error);
 	return smalti_bench_report_close(
-	    s->report, "No schedule takes less than \"work\", \"path\" and \"LP\".", status, s->error);
+	    s->report,
+	    o->optimal ? "From \"run\" to \"place\" is what the run took longer than planned, by cause."
+		       : "No schedule takes less than \"work\", \"path\" and \"LP\".",
+	    status, s->error);
 }
 
 static int measure(const void *options, struct smalti_error *error)
@@ -296,6 +429,10 @@ static int measure(const void *options, struct smalti_error *error)
 		return smalti_fail(
 		    error, SMALTI_EINVAL,
 		    "--opencl is of this machine: a simulated one has the devices of its file");
+	if (s.options->machine && s.options->command)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "a COMMAND runs on this machine: leave --machine or '%s' out",
+				   s.options->command[0]);
 	if (!mkdtemp(s.directory))
 		return smalti_fail_errno(error, "%s: cannot be made", s.directory);
 	const int status = sweep_all(&s);
@@ -305,5 +442,8 @@ static int measure(const void *options, struct smalti_error *error)
 
 static enum smalti_exit run(void *options, int count, char **operands)
 {
-	return smalti_bench_run(&smalti_bench_schedule_command, measure, options, count, operands);
+	struct schedule_options *o = options;
+	if (count)
+		o->command = operands;
+	return smalti_bench_run(&smalti_bench_schedule_command, measure, options, 0, NULL);
 }

@@ -83,6 +83,16 @@ static void put_tasks(FILE *file, const struct smalti_task_schedule *s)
 	fputs("]", file);
 }
 
+static void put_regret(FILE *file, const struct smalti_task_schedule *s, const struct smalti_regret *regret)
+{
+	struct smalti_bench_value line[SMALTI_REGRET_COLUMNS];
+	smalti_regret_line(s, regret, line);
+	fputs("\"regret\":{", file);
+	for (int i = 0; i < SMALTI_REGRET_COLUMNS - 1; i++)
+		put_number(file, smalti_regret_columns[i].key, line[i].number);
+	fprintf(file, "\"tasks\":%" PRId64 "},\n", s->count);
+}
+
 struct smalti_schedule_page *smalti_schedule_page_open(const char *path, const char *machine,
 						       const char *model, struct smalti_error *error)
 {
@@ -104,7 +114,8 @@ struct smalti_schedule_page *smalti_schedule_page_open(const char *path, const c
 }
 
 int smalti_schedule_page_add(struct smalti_schedule_page *page, const char *name,
-			     const struct smalti_task_schedule *s, struct smalti_error *error)
+			     const struct smalti_task_schedule *s, const struct smalti_regret *regret,
+			     struct smalti_error *error)
 {
 	FILE *file = smalti_writer_stream(page->writer);
 	fputs(page->cases++ ? ",\n{" : "{", file);
@@ -118,6 +129,8 @@ int smalti_schedule_page_add(struct smalti_schedule_page *page, const char *name
 	put_number(file, "p95", s->latency_95);
 	put_number(file, "last", s->latency_max);
 	put_number(file, "bytes", (double)s->bytes);
+	if (regret)
+		put_regret(file, s, regret);
 	put_workers(file, s);
 	put_ops(file, s);
 	put_queue(file, s);
