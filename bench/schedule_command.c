@@ -103,7 +103,7 @@ const struct smalti_command smalti_bench_schedule_command = {
 	"order of the tasks, and their places.\n\n"
 	"COMMAND is run instead of smalti generate, with the options of the lists: it takes them, and "
 	"--trace. "
-	"An ARGUMENT {} is a new directory of each run.",
+	"An ARGUMENT {} becomes a new path in each run.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
 };

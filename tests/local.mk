@@ -44,7 +44,7 @@ store_tests = tests/test_export tests/test_extract tests/test_extract_sizes test
 rt_tests = tests/test_counting tests/test_counts tests/test_crossings tests/test_cudnn tests/test_device_tiles \
 	tests/test_environment tests/test_fusion tests/test_insertion tests/test_lanes tests/test_memory_limit \
 	tests/test_perf_models tests/test_places tests/test_policies tests/test_rates tests/test_schedule \
-	tests/test_session tests/test_slowdown tests/test_tile_forms tests/test_topology tests/test_transfers
+	tests/test_session tests/test_slowdown tests/test_tile_forms tests/test_timetable tests/test_topology tests/test_transfers
 graphs_tests = tests/test_attend_tile tests/test_batch tests/test_codelets tests/test_codelets_diffusion tests/test_codelets_t5 \
 	tests/test_codelets_vae tests/test_decode_places tests/test_device_linear tests/test_device_plans \
 	tests/test_devices tests/test_diffusion tests/test_features tests/test_full_geometry tests/test_generate \
@@ -147,6 +147,7 @@ dist_check_SCRIPTS += tests/policies.sh
 dist_check_SCRIPTS += tests/python.sh
 dist_check_SCRIPTS += tests/random_lines.sh
 dist_check_SCRIPTS += tests/readme.sh
+dist_check_SCRIPTS += tests/replay.sh
 dist_check_SCRIPTS += tests/report.sh
 dist_check_SCRIPTS += tests/serve.sh
 dist_check_SCRIPTS += tests/serve_soak.sh

@@ -33,6 +33,27 @@ grep -q '"report":"schedules"' page.html || fail "no data in the page"
 schedule --sched lws --cpus 1 --grain operation --repeats 2 --warm 0 --compare real.jsonl
 grep -q 'the geometric mean of 1 is' out || fail "compared: $(cat out)"
 
+# planned FILE: the plan is above its bounds, and the causes make up what the run took longer.
+planned() {
+    python3 - "$1" <<'PYTHON' || fail "$(cat "$1")"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])][1:]
+assert len(lines) == 1
+for line in lines:
+    assert 0 < line["bound"] <= line["planned"] * 1.0001 and line["inserted_bound"] <= line["planned"] * 1.0001, line
+    causes = sum(line[key] for key in line if key.startswith("regret_"))
+    assert abs(line["seconds"] - line["planned"] - causes) < 1e-6 and line["replayed"] > 0, line
+PYTHON
+}
+schedule --optimal --sched lws --cpus 2 --repeats 1 --warm 0 -o planned.jsonl --page regret.html
+planned planned.jsonl
+grep -q '"regret":{' regret.html || fail "no regret in the page"
+grep -q ', replayed"' regret.html || fail "no replay in the page"
+"$SMALTI_BENCH" schedule --optimal --sched lws --cpus 2 --repeats 1 --warm 0 -o planned.jsonl -- \
+    generate -p 'a ring' --size 64x64 --steps 1 --quiet -o image.png >/dev/null || fail "a command"
+planned planned.jsonl
+refuse 2 "leave --machine or 'train' out" "$SMALTI_BENCH" schedule --machine 32-cores -- train
+
 expect 1 "policy 'fast' is not known" "$SMALTI_BENCH" schedule --sched fast
 refuse 2 'memory-limit is of this machine' "$SMALTI_BENCH" schedule --machine 32-cores --memory-limit 1G
 refuse 2 'opencl is of this machine' "$SMALTI_BENCH" schedule --machine 32-cores --opencl 1
@@ -47,4 +68,6 @@ fi
 if "$SMALTI" simulate --machine 32-cores --steps 1 --json >/dev/null 2>&1; then
     schedule --machine A100-L40-T4 --sched dmdas,locality --precision f16 -o simulated.jsonl
     whole simulated.jsonl 2
+    schedule --optimal --machine A100-L40-T4 --sched dmdas --precision f16 -o planned.jsonl
+    planned planned.jsonl
 fi

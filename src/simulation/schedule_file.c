@@ -64,7 +64,7 @@ static struct smalti_planned_schedule *read_head(const cJSON *line, struct smalt
 	int64_t tasks;
 	int workers;
 	if (smalti_json_check_format(line, format, FORMAT_VERSION,
-				     "make it again by smalti-bench schedule --optimal", error) < 0 ||
+				     ": make it again by smalti-bench schedule --optimal", error) < 0 ||
 	    smalti_json_int(line, "tasks", SMALTI_JSON_REQUIRED, 1, MAX_TASKS, &tasks, error) < 0 ||
 	    smalti_json_strings(line, "workers", SMALTI_JSON_REQUIRED, MAX_WORKERS, names, &workers, error) <
 		0)
