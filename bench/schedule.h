@@ -53,8 +53,11 @@ struct smalti_task_schedule {
 	int places;
 	double *costs; /* of each task at each place: as it took where it ran, else as was expected; INFINITY:
 			  it has no form */
+	double *shares;   /* of each task at each place, in the linear program's optimum; NULL: not bounded */
+	double *weights;  /* bytes that each task needs, where several read the same tile its part */
 	double *expected; /* of each task where it ran; NAN: nothing */
 	double *tiles;    /* bytes of each */
+	bool *made;       /* by a task, each of them; the others are weights, in main memory at first */
 	int64_t tile_count;
 	struct smalti_schedule_link *links; /* from each place to each place */
 	double host;                        /* bytes a second that cross main memory in all; NAN: unknown */
@@ -76,6 +79,10 @@ void smalti_schedule_free(struct smalti_task_schedule *schedule);
 int smalti_schedule_read_tiles(struct smalti_task_schedule *schedule, struct smalti_error *error);
 int smalti_schedule_read_uses(const struct smalti_task_schedule *schedule, struct smalti_schedule_task *task,
 			      const cJSON *arguments, struct smalti_error *error);
+/* Finds which tiles are made, and the weights. */
+int smalti_schedule_find_weights(struct smalti_task_schedule *schedule, struct smalti_error *error);
+/* Returns the bytes a second of weights that a place can receive; of all devices together for place 0. */
+double smalti_schedule_weights_rate(const struct smalti_task_schedule *schedule, int place);
 
 /* schedule_idle.c: fills makespan, busy, idle, queue and latencies. */
 int smalti_schedule_measure(struct smalti_task_schedule *schedule, struct smalti_error *error);

@@ -346,7 +346,8 @@ static int replay(struct sweeping *s, int64_t index, const struct smalti_task_sc
 		status = smalti_timetable_followed(regret->plan, runs.of[i], s->error);
 	if (status == 0) {
 		regret->replayed = median_of(&runs)->makespan;
-		status = smalti_schedule_bound(median_of(&runs), s->error);
+		if (s->page)
+			status = smalti_schedule_bound(median_of(&runs), s->error);
 	}
 	if (status == 0)
 		status = say_regret(s, index, run, regret, median_of(&runs));

@@ -94,6 +94,29 @@ static void add_place(const struct smalti_task_schedule *s, glp_prob *program, s
 	end_row(program, row, GLP_LO, 0);
 }
 
+/* Adds a constraint of links: the weights of tasks on devices come within the makespan, to one place, or with
+ * place 0 out of main memory. */
+static void add_link(const struct smalti_task_schedule *s, glp_prob *program, struct row *row, int place)
+{
+	const double rate = smalti_schedule_weights_rate(s, place);
+	add(row, 1, 1);
+	for (int64_t task = 0; task < s->count; task++)
+		for (int device = 1; device < s->places; device++)
+			if ((place == 0 || place == device) && s->weights[task] > 0 &&
+			    !isinf(s->costs[task * s->places + device]))
+				add(row, share_of(s, task, device), -s->weights[task] / rate);
+	end_row(program, row, GLP_LO, 0);
+}
+
+/* Keeps the shares of each task at each place. */
+static void keep_shares(const struct smalti_task_schedule *s, glp_prob *program, double *shares)
+{
+	for (int64_t task = 0; task < s->count; task++)
+		for (int place = 0; place < s->places; place++)
+			shares[task * s->places + place] =
+			    glp_get_col_prim(program, share_of(s, task, place));
+}
+
 static double solve(glp_prob *program)
 {
 	glp_smcp options;
@@ -106,7 +129,7 @@ static double solve(glp_prob *program)
 	return solved ? glp_get_obj_val(program) : (double)NAN;
 }
 
-double smalti_schedule_linear(const struct smalti_task_schedule *s)
+double smalti_schedule_linear(const struct smalti_task_schedule *s, double *shares)
 {
 	if (s->count > MAX_TASKS)
 		return (double)NAN;
@@ -123,14 +146,19 @@ double smalti_schedule_linear(const struct smalti_task_schedule *s)
 		add_task(s, program, &row, task);
 	for (int place = 0; place < s->places; place++)
 		add_place(s, program, &row, place);
+	for (int place = 0; place < s->places; place++)
+		if (smalti_schedule_weights_rate(s, place) > 0)
+			add_link(s, program, &row, place);
 	const double optimum = solve(program);
+	if (!isnan(optimum))
+		keep_shares(s, program, shares);
 	glp_delete_prob(program);
 	return optimum;
 }
 #else
-double smalti_schedule_linear(const struct smalti_task_schedule *schedule)
+double smalti_schedule_linear(const struct smalti_task_schedule *schedule, double *shares)
 {
-	(void)schedule;
+	(void)schedule, (void)shares;
 	return (double)NAN;
 }
 #endif

@@ -19,8 +19,9 @@ int smalti_schedule_read_tiles(struct smalti_task_schedule *s, struct smalti_err
 {
 	const cJSON *tiles = cJSON_GetObjectItemCaseSensitive(s->trace, "tiles"), *item;
 	s->tiles = smalti_calloc(cJSON_GetArraySize(tiles) + 1, sizeof(*s->tiles), error);
+	s->made = smalti_calloc(cJSON_GetArraySize(tiles) + 1, sizeof(*s->made), error);
 	s->links = smalti_calloc(s->places, s->places * (int64_t)sizeof(*s->links), error);
-	if (!s->tiles || !s->links)
+	if (!s->tiles || !s->made || !s->links)
 		return -1;
 	cJSON_ArrayForEach (item, tiles) {
 		const double bytes = cJSON_GetNumberValue(item);
@@ -60,4 +61,39 @@ int smalti_schedule_read_uses(const struct smalti_task_schedule *s, struct smalt
 	if (read_list(s, reads, &task->reads, &task->read_count, error) < 0)
 		return -1;
 	return read_list(s, writes, &task->writes, &task->write_count, error);
+}
+
+int smalti_schedule_find_weights(struct smalti_task_schedule *s, struct smalti_error *error)
+{
+	SCOPED(free) int64_t *readers = smalti_calloc(s->tile_count + 1, sizeof(*readers), error);
+	s->weights = smalti_calloc(s->count, sizeof(*s->weights), error);
+	if (!readers || !s->weights)
+		return -1;
+	for (int64_t i = 0; i < s->count; i++) {
+		for (int64_t j = 0; j < s->tasks[i].read_count; j++)
+			readers[s->tasks[i].reads[j]]++;
+		for (int64_t j = 0; j < s->tasks[i].write_count; j++)
+			s->made[s->tasks[i].writes[j]] = true;
+	}
+	for (int64_t i = 0; i < s->count; i++)
+		for (int64_t j = 0; j < s->tasks[i].read_count; j++) {
+			const int64_t tile = s->tasks[i].reads[j];
+			if (!s->made[tile])
+				s->weights[i] += s->tiles[tile] / (double)readers[tile];
+		}
+	return 0;
+}
+
+double smalti_schedule_weights_rate(const struct smalti_task_schedule *s, int place)
+{
+	double sum = 0, fastest = 0;
+	for (int other = 0; other < s->places; other++) {
+		const double rate = place ? s->links[other * s->places + place].rate : s->links[other].rate;
+		sum += rate;
+		fastest = fmax(fastest, rate);
+	}
+	if (place == 0)
+		return s->host > 0 ? fmin(s->host, sum) : sum;
+	/* through main memory all links of a place are one; links between devices are others */
+	return fastest > s->links[place].rate ? sum : s->links[place].rate;
 }

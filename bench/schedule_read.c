@@ -183,7 +183,7 @@ static int read_trace(struct smalti_task_schedule *s, struct smalti_error *error
 		return -1;
 	shift(s);
 	read_transfers(s);
-	return 0;
+	return smalti_schedule_find_weights(s, error);
 }
 
 struct smalti_task_schedule *smalti_schedule_read(const char *path, struct smalti_error *error)
@@ -215,6 +215,9 @@ void smalti_schedule_free(struct smalti_task_schedule *s)
 	free(s->costs);
 	free(s->expected);
 	free(s->tiles);
+	free(s->made);
+	free(s->weights);
+	free(s->shares);
 	free(s->links);
 	cJSON_Delete(s->trace);
 	free(s);

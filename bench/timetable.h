@@ -8,8 +8,9 @@
  * waits for has ended, and its tiles are there. */
 
 /* What the model counts. Moves: a tile takes its bytes over the link's rate, and the link's delay; a place
- * receives and sends two tiles at a time, from when a tile is written. Insertion: a task is inserted as long
- * after the task before it as in the run, and after those that had all ended when it was inserted there. */
+ * receives and sends one tile at a time, from when it is written, and weights beside what tasks have made.
+ * Insertion: a task is inserted as long after the task before it as in the run, and after those that had all
+ * ended when it was inserted there. */
 struct smalti_timetable_rules {
 	bool moves, insertion;
 };

@@ -3,16 +3,18 @@
 
 #include <math.h>
 
-/* Until when a place receives, or sends, tiles. Weights, which could come long ago, and what was just written
- * do not wait for each other: they use the one lane that is free for the shorter time. */
-enum { LANES = 2 };
+/* What a tile is to its link: weights, which are there from the beginning and come ahead of their tasks, do
+ * not delay what tasks have made. */
+enum lane { WEIGHTS, MADE, LANES };
+
+/* Until when a place receives, or sends, tiles. */
 struct lanes {
 	double free_at[LANES];
 };
 
 /* How a tile comes to a place. */
 struct way {
-	int from, lane; /* from -1: it has to come from nowhere */
+	int from; /* -1: it has to come from nowhere */
 	double begin, end;
 };
 
@@ -142,33 +144,28 @@ double smalti_timetable_model_free_at(const struct smalti_timetable_model *m, in
 	return m->free_at[worker];
 }
 
-/* Finds the best way of the tile from one place to another. */
-static void find_lane(const struct smalti_timetable_model *m, int64_t tile, int from, int place,
-		      struct way *best)
+static enum lane lane_of(const struct smalti_timetable_model *m, int64_t tile)
 {
-	const struct smalti_task_schedule *s = m->schedule;
-	const struct smalti_schedule_link *link = &s->links[from * s->places + place];
-	const double valid = m->valid_at[tile * s->places + from];
-	if (isinf(valid) || link->rate <= 0)
-		return;
-	for (int lane = 0; lane < LANES; lane++) {
-		const double free_at = fmax(m->receives[place].free_at[lane], m->sends[from].free_at[lane]),
-			     begin = fmax(valid, free_at),
-			     end = begin + link->delay + s->tiles[tile] / link->rate;
-		const bool tighter = end == best->end && from == best->from &&
-				     free_at > fmax(m->receives[place].free_at[best->lane],
-						    m->sends[from].free_at[best->lane]);
-		if (end < best->end || tighter)
-			*best = (struct way){from, lane, begin, end};
-	}
+	return m->schedule->made[tile] ? MADE : WEIGHTS;
 }
 
 /* Finds how the tile arrives first at a place where it is not yet. */
 static struct way find_way(const struct smalti_timetable_model *m, int64_t tile, int place)
 {
+	const struct smalti_task_schedule *s = m->schedule;
+	const enum lane lane = lane_of(m, tile);
 	struct way best = {.from = -1, .end = (double)INFINITY};
-	for (int from = 0; from < m->schedule->places; from++)
-		find_lane(m, tile, from, place, &best);
+	for (int from = 0; from < s->places; from++) {
+		const struct smalti_schedule_link *link = &s->links[from * s->places + place];
+		const double valid = m->valid_at[tile * s->places + from];
+		if (isinf(valid) || link->rate <= 0)
+			continue;
+		const double begin = fmax(
+				 valid, fmax(m->receives[place].free_at[lane], m->sends[from].free_at[lane])),
+			     end = begin + link->delay + s->tiles[tile] / link->rate;
+		if (end < best.end)
+			best = (struct way){from, begin, end};
+	}
 	if (best.from < 0)
 		best.end = 0;
 	return best;
@@ -206,8 +203,9 @@ static void move(struct smalti_timetable_model *m, int64_t tile, int place)
 	if (way.from < 0)
 		return;
 	const double rate = s->links[way.from * s->places + place].rate;
-	m->receives[place].free_at[way.lane] = way.begin + occupies(m, place, s->tiles[tile], rate);
-	m->sends[way.from].free_at[way.lane] = way.begin + occupies(m, way.from, s->tiles[tile], rate);
+	const enum lane lane = lane_of(m, tile);
+	m->receives[place].free_at[lane] = way.begin + occupies(m, place, s->tiles[tile], rate);
+	m->sends[way.from].free_at[lane] = way.begin + occupies(m, way.from, s->tiles[tile], rate);
 }
 
 /* Leaves a tile only where it was written. */

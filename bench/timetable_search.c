@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mix.h"
 #include "bench/timetable.h"
+#include "simulation/bounds.h"
 
 #include <math.h>
 
 /* The work of a search: rounds times tasks. */
-enum { WORK = 4000000, MIN_ROUNDS = 200, MAX_ROUNDS = 4000, ANYWHERE = -1 };
+enum { WORK = 4000000, MIN_ROUNDS = 200, MAX_ROUNDS = 4000, ANYWHERE = -1, UNDECIDED = -2 };
 
 /* What a list schedule goes by. */
 struct wishes {
@@ -203,14 +204,57 @@ static void try_list(struct search *search)
 	keep(search);
 }
 
+static bool is_of_group(const struct search *search, int64_t task, int64_t other)
+{
+	return task == other ||
+	       (search->largest[task] >= 0 && search->largest[task] == search->largest[other]);
+}
+
 /* Wishes for a place for all tasks that read the same largest tile as this one: weights come once. */
 static void wish_for_group(struct search *search, int64_t task, int place)
 {
 	const struct smalti_task_schedule *s = search->schedule;
 	for (int64_t i = 0; i < s->count; i++)
-		if (i == task || (search->largest[task] >= 0 && search->largest[i] == search->largest[task]))
+		if (is_of_group(search, task, i))
 			search->tried.place[i] =
 			    place != ANYWHERE && isinf(cost_of(search, i, place)) ? ANYWHERE : place;
+}
+
+/* Adds to what is due at each place what the linear program gives it of a task's group. Returns the group's
+ * bytes. */
+static double add_due(const struct search *search, int64_t task, double *due)
+{
+	const struct smalti_task_schedule *s = search->schedule;
+	double bytes = 0;
+	for (int64_t i = task; i < s->count; i++) {
+		if (!is_of_group(search, task, i))
+			continue;
+		bytes += s->weights[i];
+		for (int place = 0; place < s->places; place++)
+			due[place] += s->weights[i] * s->shares[i * s->places + place];
+	}
+	return bytes;
+}
+
+/* Wishes for places in the shares of the linear program: of the groups in their order, each goes where most
+ * of what is due is missing. */
+static void wish_for_shares(struct search *search)
+{
+	const struct smalti_task_schedule *s = search->schedule;
+	double due[SMALTI_AREA_KINDS] = {0};
+	for (int64_t i = 0; i < s->count; i++)
+		search->tried.place[i] = UNDECIDED;
+	for (int64_t i = 0; i < s->count; i++) {
+		if (search->tried.place[i] != UNDECIDED)
+			continue;
+		const double bytes = add_due(search, i, due);
+		int best = s->workers[s->tasks[i].worker].place;
+		for (int place = 0; place < s->places; place++)
+			if (!isinf(cost_of(search, i, place)) && due[place] > due[best])
+				best = place;
+		due[best] -= bytes;
+		wish_for_group(search, i, bytes > 0 ? best : ANYWHERE);
+	}
 }
 
 static int draw_place(struct search *search)
@@ -269,6 +313,11 @@ static void begin(struct search *search, const struct smalti_timetable *const *f
 				search->tried.place[i] = isinf(cost_of(search, i, place)) ? ANYWHERE : place;
 			try_list(search);
 		}
+	if (s->shares && s->places <= SMALTI_AREA_KINDS && s->places > 1 && !search->fixed) {
+		rank_by_chains(search, false);
+		wish_for_shares(search);
+		try_list(search);
+	}
 }
 
 static void improve(struct search *search, double enough)

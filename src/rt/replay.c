@@ -353,6 +353,13 @@ int smalti_replay_place(const struct smalti_replay *replay, int place)
 	return place;
 }
 
+int smalti_replay_urgency(const struct smalti_replay *replay)
+{
+	const struct smalti_planned_schedule *schedule = replay->schedule;
+	return replay->inserted < schedule->count ? -(int)schedule->tasks[replay->inserted].position
+						  : INT_MIN;
+}
+
 int smalti_replay_end(struct smalti_replay *replay, struct smalti_error *error)
 {
 	const struct smalti_planned_schedule *schedule = replay->schedule;

@@ -23,6 +23,8 @@ int smalti_replay_begin(struct smalti_replay *replay, struct smalti_error *error
 /* Returns the place of the task that is inserted next; `place` if the schedule has none, or without a
  * replay. */
 int smalti_replay_place(const struct smalti_replay *replay, int place);
+/* Returns how urgent the weights of that task are: those of tasks that begin earlier are more urgent. */
+int smalti_replay_urgency(const struct smalti_replay *replay);
 /* Ends, when no more tasks are inserted. -1 with SMALTI_EINVAL: not all that the schedule has were, which has
  * failed no task group. */
 int smalti_replay_end(struct smalti_replay *replay, struct smalti_error *error);

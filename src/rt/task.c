@@ -281,7 +281,8 @@ static void bring(struct smalti_task_group *task_group, const struct smalti_reco
 	for (int i = 0; i < r->tiles; i++) {
 		struct smalti_tile *tile = r->use[i].tile;
 		if (session->replay && at > 0)
-			smalti_tile_prefetch_idle(tile, at, smalti_places_node(session->places, at));
+			smalti_tile_prefetch_idle(tile, at, smalti_places_node(session->places, at),
+						  smalti_replay_urgency(session->replay));
 		if (smalti_tile_is_local(tile) ||
 		    !smalti_task_transfers_count(task_group, tile, r->use[i].access, at))
 			continue;

@@ -220,12 +220,12 @@ void smalti_tile_prefetch(struct smalti_tile *tile, unsigned node, int priority)
 		free(prefetch);
 }
 
-void smalti_tile_prefetch_idle(struct smalti_tile *tile, int place, unsigned node)
+void smalti_tile_prefetch_idle(struct smalti_tile *tile, int place, unsigned node, int priority)
 {
 	if (!(tile->formed || tile->memory) || smalti_bits_has(&tile->seen, place))
 		return;
 	smalti_bits_add(&tile->seen, place);
-	starpu_data_idle_prefetch_on_node(smalti_tile_handle(tile), node, 1);
+	starpu_data_idle_prefetch_on_node_prio(smalti_tile_handle(tile), node, 1, priority);
 }
 
 void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error)

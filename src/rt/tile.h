@@ -54,9 +54,9 @@ struct smalti_tile *smalti_tile_of_forms(struct smalti_task_group *task_group,
  * is room, beside the data that tasks wait for. */
 void smalti_tile_prefetch(struct smalti_tile *tile, unsigned node, int priority);
 
-/* Has weights come to a place, once, when its link has nothing else to do, behind those that were asked for
- * before. Does nothing with other tiles. */
-void smalti_tile_prefetch_idle(struct smalti_tile *tile, int place, unsigned node);
+/* Has weights come to a place, once, when its link has nothing else to do, those of the highest priority
+ * first. Does nothing with other tiles. */
+void smalti_tile_prefetch_idle(struct smalti_tile *tile, int place, unsigned node, int priority);
 
 /* Sets what it is counted as from here on, where it comes to a place. NULL is allowed. */
 static inline void smalti_tile_set_transfer_kind(struct smalti_tile *tile, enum smalti_transfer_kind kind)

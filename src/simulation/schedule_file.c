@@ -53,6 +53,7 @@ int smalti_planned_add(struct smalti_planned_schedule *s, int64_t number, const 
 		return -1;
 	task->worker = (int)worker;
 	task->turn = s->workers[worker].tasks++;
+	task->position = s->added;
 	s->sequence[s->added++] = number;
 	return 0;
 }

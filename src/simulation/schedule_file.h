@@ -14,7 +14,8 @@
 struct smalti_planned_task {
 	char *name;
 	int worker;
-	int64_t turn; /* how many tasks its worker runs before it */
+	int64_t turn;     /* how many tasks its worker runs before it */
+	int64_t position; /* how many tasks begin before it */
 };
 
 struct smalti_planned_schedule {
