@@ -42,6 +42,8 @@ void smalti_timetable_model_free(struct smalti_timetable_model *model);
 void smalti_timetable_model_reset(struct smalti_timetable_model *model);
 /* Returns the seconds from when a task could be inserted to when it was. */
 double smalti_timetable_model_pause(const struct smalti_timetable_model *model, int64_t task);
+/* Returns the task before which all had ended when this one was inserted. */
+int64_t smalti_timetable_model_oldest(const struct smalti_timetable_model *model, int64_t task);
 /* Returns the first task that is not inserted yet. */
 int64_t smalti_timetable_model_inserted(const struct smalti_timetable_model *model);
 /* Returns when the task could begin at a place, as far as what it waits for decides; all of that has been
@@ -66,7 +68,8 @@ struct smalti_timetable *smalti_timetable_search(const struct smalti_task_schedu
 
 /* timetable_window.c: returns a lower bound of all schedules. A window has the tasks before which at least
  * some time passes, and behind which at least some time passes, by their chains; their work has to be done
- * between. With insertion no task begins before it can be inserted. NAN without memory. */
+ * between. With insertion no task begins before it can be inserted, as the rules have it. NAN without memory.
+ */
 double smalti_timetable_window(const struct smalti_task_schedule *schedule, bool insertion);
 
 /* timetable.c: tells whether the plan keeps to its rules: every task once, where it can run, after all that

@@ -134,6 +134,11 @@ double smalti_timetable_model_pause(const struct smalti_timetable_model *m, int6
 	return m->pause[task];
 }
 
+int64_t smalti_timetable_model_oldest(const struct smalti_timetable_model *m, int64_t task)
+{
+	return m->oldest[task];
+}
+
 int64_t smalti_timetable_model_inserted(const struct smalti_timetable_model *m)
 {
 	return m->inserted;

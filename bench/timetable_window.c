@@ -22,29 +22,53 @@ static double least_cost(const struct smalti_task_schedule *s, int64_t task)
 	return least;
 }
 
-static int find_chains(struct windows *w, bool insertion, struct smalti_error *error)
+/* Returns the work of the tasks from `first` to the one before `end`. */
+static double work_of(const struct windows *w, int64_t first, int64_t end)
+{
+	const struct smalti_task_schedule *s = w->schedule;
+	return first < end
+		   ? smalti_area_bound(s->costs + first * s->places, end - first, s->places, w->workers)
+		   : 0;
+}
+
+/* Finds the heads: a task's insertion follows that of the task before it and the end of all those that had
+ * ended; where these are all before it, their work has been done. */
+static int find_heads(struct windows *w, bool insertion, struct smalti_error *error)
 {
 	const struct smalti_task_schedule *s = w->schedule;
 	struct smalti_timetable_model *model =
 	    smalti_timetable_model_new(s, (struct smalti_timetable_rules){.insertion = insertion}, error);
-	double inserted = 0;
-	if (!model)
-		return -1;
-	for (int64_t i = 0; i < s->count; i++) {
-		inserted += smalti_timetable_model_pause(model, i);
-		w->head[i] = fmax(w->head[i], inserted);
+	SCOPED(free) double *ended = smalti_calloc(s->count + 1, sizeof(*ended), error);
+	double inserted = 0, began = 0;
+	int64_t first = 0; /* behind the last task that waited for all before it */
+	for (int64_t i = 0; model && ended && i < s->count; i++) {
+		const int64_t oldest = smalti_timetable_model_oldest(model, i);
+		if (i > 0 && oldest == i)
+			ended[i] = fmax(ended[i], began + work_of(w, first, i));
+		inserted = fmax(inserted, ended[oldest]) + smalti_timetable_model_pause(model, i);
+		if (i > 0 && oldest == i) {
+			began = inserted;
+			first = i;
+		}
+		w->head[i] = inserted;
 		for (int64_t j = 0; j < s->tasks[i].after_count; j++) {
 			const int64_t before = s->tasks[i].after[j];
 			w->head[i] = fmax(w->head[i], w->head[before] + least_cost(s, before));
 		}
+		ended[i + 1] = fmax(ended[i], w->head[i] + least_cost(s, i));
 	}
+	smalti_timetable_model_free(model);
+	return model && ended ? 0 : -1;
+}
+
+static void find_tails(struct windows *w)
+{
+	const struct smalti_task_schedule *s = w->schedule;
 	for (int64_t i = s->count - 1; i >= 0; i--)
 		for (int64_t j = 0; j < s->tasks[i].after_count; j++) {
 			double *tail = &w->tail[s->tasks[i].after[j]];
 			*tail = fmax(*tail, w->tail[i] + least_cost(s, i));
 		}
-	smalti_timetable_model_free(model);
-	return 0;
 }
 
 static double bound_of(const struct windows *w, double head, double tail)
@@ -87,8 +111,10 @@ double smalti_timetable_window(const struct smalti_task_schedule *s, bool insert
 	for (int place = 0; place < s->places && place < SMALTI_AREA_KINDS; place++)
 		w.workers[place] = smalti_max(1, s->place_workers[place]);
 	if (w.head && w.tail && w.costs && s->places <= SMALTI_AREA_KINDS &&
-	    find_chains(&w, insertion, NULL) == 0)
+	    find_heads(&w, insertion, NULL) == 0) {
+		find_tails(&w);
 		bound = find_bound(&w);
+	}
 	free(w.head);
 	free(w.tail);
 	free(w.costs);

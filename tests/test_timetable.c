@@ -136,7 +136,7 @@ static void insertion(void)
 		put_task(&t, &did[i]);
 	struct smalti_task_schedule *s = read_trace(&t, "[[0,1]]", "");
 	SUCCEEDS(smalti_regret_find(s, &regret, &error), &error, "regret");
-	CHECK(near(regret.bound, 10) && near(regret.inserted, 12), "bounds");
+	CHECK(near(regret.bound, 10) && near(regret.inserted, 22), "bounds");
 	CHECK(near(regret.plan->makespan, 22), "it may have waited for the first");
 	end_case(s, &regret, "insertion");
 }
@@ -154,7 +154,8 @@ static void moves(void)
 	SUCCEEDS(smalti_regret_find(s, &regret, &error), &error, "regret");
 	CHECK(near(regret.plan->makespan, 20), "it stays where its data is");
 	CHECK(regret.plan->worker[0] == 0, "at place 0");
-	CHECK(near(s->makespan, 62) && near(regret.bound, 2), "the run, and the bound");
+	CHECK(near(s->makespan, 62) && regret.bound > 1.9e-6 && regret.bound < 15e-6,
+	      "the run, and the bound: with a linear program 1000 / 68");
 	end_case(s, &regret, "moves");
 }
 
