@@ -25,8 +25,8 @@ struct smalti_session;
 
 /** Settings; the user's `STARPU_*` environment variables override them. */
 struct smalti_session_options {
-	const char *policy; /**< StarPU scheduling policy (`eager`, `lws`, `dmda`, ...); NULL: `lws`, or
-			       `dmdas` with devices */
+	const char *policy; /**< StarPU scheduling policy (`eager`, `lws`, `dmda`, ...), or `replay:FILE`, a
+			       schedule that is replayed; NULL: `lws`, or `dmdas` with devices */
 	int64_t cpus;       /**< CPU workers; 0: one per core that the process may use */
 	int64_t opencl;     /**< OpenCL devices; 0: none */
 	int64_t cuda;       /**< CUDA devices; -1: all that there are (the default), 0: none */

@@ -55,7 +55,7 @@
 
 #define SMALTI_POLICY_ROW(type) \
 	{SMALTI_STRING(type, session.policy), "sched", 0, "POLICY", \
-	 "StarPU scheduling policy; default: lws, with devices dmdas; the results do not depend on it, but with devices see --reproducible"}
+	 "StarPU scheduling policy, or replay:FILE, a schedule; default: lws, with devices dmdas; the results do not depend on it, but with devices see --reproducible"}
 
 /* The workers, policy and memory of a session. */
 #define SMALTI_SESSION_ROWS(type) \
