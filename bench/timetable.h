@@ -42,8 +42,11 @@ void smalti_timetable_model_free(struct smalti_timetable_model *model);
 void smalti_timetable_model_reset(struct smalti_timetable_model *model);
 /* Returns the seconds from when a task could be inserted to when it was. */
 double smalti_timetable_model_pause(const struct smalti_timetable_model *model, int64_t task);
-/* Returns the task before which all had ended when this one was inserted. */
-int64_t smalti_timetable_model_oldest(const struct smalti_timetable_model *model, int64_t task);
+/* Return the tasks in the order of their ends in the run, and how many of them had ended when this one was
+ * inserted. @{ */
+int64_t smalti_timetable_model_end(const struct smalti_timetable_model *model, int64_t index);
+int64_t smalti_timetable_model_waits(const struct smalti_timetable_model *model, int64_t task);
+/* @} */
 /* Returns the first task that is not inserted yet. */
 int64_t smalti_timetable_model_inserted(const struct smalti_timetable_model *model);
 /* Returns when the task could begin at a place, as far as what it waits for decides; all of that has been

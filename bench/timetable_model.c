@@ -21,23 +21,25 @@ struct way {
 struct smalti_timetable_model {
 	const struct smalti_task_schedule *schedule;
 	struct smalti_timetable_rules rules;
-	int64_t *oldest; /* of each task: all before this one had ended when it was inserted in the run */
-	double *pause;   /* of each task: seconds from when it could be inserted to when it was */
+	int64_t *ends;  /* the tasks in the order of their ends in the run */
+	int64_t *waits; /* of each task: how many of those had ended when it was inserted */
+	double *pause;  /* of each task: seconds from when it could be inserted to when it was */
 	/* The schedule so far. */
 	double *end;                    /* of each task; INFINITY: not added */
 	double *free_at;                /* of each worker */
 	double *valid_at;               /* of each tile at each place; INFINITY: it is not there */
 	struct lanes *receives, *sends; /* of each place */
 	double *inserted_at;            /* of the tasks before `inserted` */
-	double *prefix_end;             /* of each task: when all before it have ended; up to `prefix` */
-	int64_t inserted, prefix;
+	double *ended_at;               /* when the first so many of `ends` have ended; up to `ended` */
+	int64_t inserted, ended;
 };
 
 void smalti_timetable_model_free(struct smalti_timetable_model *m)
 {
 	if (!m)
 		return;
-	free(m->oldest);
+	free(m->ends);
+	free(m->waits);
 	free(m->pause);
 	free(m->end);
 	free(m->free_at);
@@ -45,14 +47,15 @@ void smalti_timetable_model_free(struct smalti_timetable_model *m)
 	free(m->receives);
 	free(m->sends);
 	free(m->inserted_at);
-	free(m->prefix_end);
+	free(m->ended_at);
 	free(m);
 }
 
 static int make_arrays(struct smalti_timetable_model *m, struct smalti_error *error)
 {
 	const struct smalti_task_schedule *s = m->schedule;
-	m->oldest = smalti_calloc(s->count, sizeof(*m->oldest), error);
+	m->ends = smalti_calloc(s->count, sizeof(*m->ends), error);
+	m->waits = smalti_calloc(s->count, sizeof(*m->waits), error);
 	m->pause = smalti_calloc(s->count, sizeof(*m->pause), error);
 	m->end = smalti_calloc(s->count, sizeof(*m->end), error);
 	m->free_at = smalti_calloc(s->worker_count, sizeof(*m->free_at), error);
@@ -60,11 +63,18 @@ static int make_arrays(struct smalti_timetable_model *m, struct smalti_error *er
 	m->receives = smalti_calloc(s->places, sizeof(*m->receives), error);
 	m->sends = smalti_calloc(s->places, sizeof(*m->sends), error);
 	m->inserted_at = smalti_calloc(s->count, sizeof(*m->inserted_at), error);
-	m->prefix_end = smalti_calloc(s->count + 1, sizeof(*m->prefix_end), error);
-	return m->oldest && m->pause && m->end && m->free_at && m->valid_at && m->receives && m->sends &&
-		       m->inserted_at && m->prefix_end
+	m->ended_at = smalti_calloc(s->count + 1, sizeof(*m->ended_at), error);
+	return m->ends && m->waits && m->pause && m->end && m->free_at && m->valid_at && m->receives &&
+		       m->sends && m->inserted_at && m->ended_at
 		   ? 0
 		   : -1;
+}
+
+static int by_end(const void *a, const void *b, void *tasks)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	const struct smalti_schedule_task *of = tasks;
+	return of[x].end != of[y].end ? (of[x].end > of[y].end) - (of[x].end < of[y].end) : (x > y) - (x < y);
 }
 
 /* Finds, for each task, what had ended when it was inserted, and how long the inserting thread took from
@@ -72,13 +82,16 @@ static int make_arrays(struct smalti_timetable_model *m, struct smalti_error *er
 static void find_pauses(struct smalti_timetable_model *m)
 {
 	const struct smalti_task_schedule *s = m->schedule;
-	int64_t oldest = 0;
+	int64_t count = 0;
 	double before = 0, ended = 0;
+	for (int64_t i = 0; i < s->count; i++)
+		m->ends[i] = i;
+	qsort_r(m->ends, (size_t)s->count, sizeof(*m->ends), by_end, s->tasks);
 	for (int64_t i = 0; m->rules.insertion && i < s->count; i++) {
 		const double submitted = fmax(before, s->tasks[i].submitted);
-		for (; oldest < i && s->tasks[oldest].end <= submitted; oldest++)
-			ended = fmax(ended, s->tasks[oldest].end);
-		m->oldest[i] = oldest;
+		for (; m->ends[count] < i && s->tasks[m->ends[count]].end <= submitted; count++)
+			ended = s->tasks[m->ends[count]].end;
+		m->waits[i] = count;
 		m->pause[i] = submitted - fmax(before, ended);
 		before = submitted;
 	}
@@ -106,12 +119,12 @@ struct smalti_timetable_model *smalti_timetable_model_new(const struct smalti_ta
 static void insert(struct smalti_timetable_model *m)
 {
 	const int64_t count = m->schedule->count;
-	for (; m->prefix < count && !isinf(m->end[m->prefix]); m->prefix++)
-		m->prefix_end[m->prefix + 1] = fmax(m->prefix_end[m->prefix], m->end[m->prefix]);
-	for (; m->inserted < count && m->oldest[m->inserted] <= m->prefix; m->inserted++) {
+	for (; m->ended < count && !isinf(m->end[m->ends[m->ended]]); m->ended++)
+		m->ended_at[m->ended + 1] = fmax(m->ended_at[m->ended], m->end[m->ends[m->ended]]);
+	for (; m->inserted < count && m->waits[m->inserted] <= m->ended; m->inserted++) {
 		const double before = m->inserted ? m->inserted_at[m->inserted - 1] : 0;
 		m->inserted_at[m->inserted] =
-		    fmax(before, m->prefix_end[m->oldest[m->inserted]]) + m->pause[m->inserted];
+		    fmax(before, m->ended_at[m->waits[m->inserted]]) + m->pause[m->inserted];
 	}
 }
 
@@ -125,7 +138,7 @@ void smalti_timetable_model_reset(struct smalti_timetable_model *m)
 	memset(m->free_at, 0, (size_t)s->worker_count * sizeof(*m->free_at));
 	memset(m->receives, 0, (size_t)s->places * sizeof(*m->receives));
 	memset(m->sends, 0, (size_t)s->places * sizeof(*m->sends));
-	m->inserted = m->prefix = 0;
+	m->inserted = m->ended = 0;
 	insert(m);
 }
 
@@ -134,9 +147,14 @@ double smalti_timetable_model_pause(const struct smalti_timetable_model *m, int6
 	return m->pause[task];
 }
 
-int64_t smalti_timetable_model_oldest(const struct smalti_timetable_model *m, int64_t task)
+int64_t smalti_timetable_model_waits(const struct smalti_timetable_model *m, int64_t task)
 {
-	return m->oldest[task];
+	return m->waits[task];
+}
+
+int64_t smalti_timetable_model_end(const struct smalti_timetable_model *m, int64_t index)
+{
+	return m->ends[index];
 }
 
 int64_t smalti_timetable_model_inserted(const struct smalti_timetable_model *m)

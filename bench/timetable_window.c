@@ -31,6 +31,18 @@ static double work_of(const struct windows *w, int64_t first, int64_t end)
 		   : 0;
 }
 
+/* Raises the time when the first `count` tasks that ended in the run have ended, by their chains. Returns it.
+ */
+static double raise_ended(const struct windows *w, const struct smalti_timetable_model *model, int64_t *from,
+			  int64_t count, double ended)
+{
+	for (; *from < count; ++*from) {
+		const int64_t task = smalti_timetable_model_end(model, *from);
+		ended = fmax(ended, w->head[task] + least_cost(w->schedule, task));
+	}
+	return ended;
+}
+
 /* Finds the heads: a task's insertion follows that of the task before it and the end of all those that had
  * ended; where these are all before it, their work has been done. */
 static int find_heads(struct windows *w, bool insertion, struct smalti_error *error)
@@ -38,15 +50,16 @@ static int find_heads(struct windows *w, bool insertion, struct smalti_error *er
 	const struct smalti_task_schedule *s = w->schedule;
 	struct smalti_timetable_model *model =
 	    smalti_timetable_model_new(s, (struct smalti_timetable_rules){.insertion = insertion}, error);
-	SCOPED(free) double *ended = smalti_calloc(s->count + 1, sizeof(*ended), error);
-	double inserted = 0, began = 0;
-	int64_t first = 0; /* behind the last task that waited for all before it */
-	for (int64_t i = 0; model && ended && i < s->count; i++) {
-		const int64_t oldest = smalti_timetable_model_oldest(model, i);
-		if (i > 0 && oldest == i)
-			ended[i] = fmax(ended[i], began + work_of(w, first, i));
-		inserted = fmax(inserted, ended[oldest]) + smalti_timetable_model_pause(model, i);
-		if (i > 0 && oldest == i) {
+	double inserted = 0, ended = 0, began = 0;
+	int64_t first = 0, counted = 0; /* first: the last task that waited for all before it */
+	for (int64_t i = 0; model && i < s->count; i++) {
+		const int64_t waits = smalti_timetable_model_waits(model, i);
+		const bool for_all = i > 0 && waits == i;
+		ended = raise_ended(w, model, &counted, waits, ended);
+		if (for_all)
+			ended = fmax(ended, began + work_of(w, first, i));
+		inserted = fmax(inserted, ended) + smalti_timetable_model_pause(model, i);
+		if (for_all) {
 			began = inserted;
 			first = i;
 		}
@@ -55,10 +68,9 @@ static int find_heads(struct windows *w, bool insertion, struct smalti_error *er
 			const int64_t before = s->tasks[i].after[j];
 			w->head[i] = fmax(w->head[i], w->head[before] + least_cost(s, before));
 		}
-		ended[i + 1] = fmax(ended[i], w->head[i] + least_cost(s, i));
 	}
 	smalti_timetable_model_free(model);
-	return model && ended ? 0 : -1;
+	return model ? 0 : -1;
 }
 
 static void find_tails(struct windows *w)
