@@ -75,6 +75,11 @@ struct smalti_timetable *smalti_timetable_search(const struct smalti_task_schedu
  */
 double smalti_timetable_window(const struct smalti_task_schedule *schedule, bool insertion);
 
+/* timetable_links.c: returns a lower bound by the weights that links bring to devices: tasks with at least
+ * some time behind them, of which `tail` tells the least, share workers and links up to then. 0: there are no
+ * links. */
+double smalti_timetable_links(const struct smalti_task_schedule *schedule, const double *tail);
+
 /* timetable.c: tells whether the plan keeps to its rules: every task once, where it can run, after all that
  * it waits for, one at a time on each worker. -1 with SMALTI_EINVAL, which names the task. */
 int smalti_timetable_check(const struct smalti_task_schedule *schedule, const struct smalti_timetable *plan,

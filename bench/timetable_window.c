@@ -110,7 +110,7 @@ static double find_bound(const struct windows *w)
 	for (int head = 0; head < STEPS; head++)
 		for (int tail = 0; head + tail < STEPS; tail++)
 			best = fmax(best, bound_of(w, longest * head / STEPS, longest * tail / STEPS));
-	return fmax(best, longest);
+	return fmax(fmax(best, longest), s->places > 1 ? smalti_timetable_links(s, w->tail) : 0);
 }
 
 double smalti_timetable_window(const struct smalti_task_schedule *s, bool insertion)
