@@ -53,7 +53,6 @@ struct smalti_task_schedule {
 	int places;
 	double *costs; /* of each task at each place: as it took where it ran, else as was expected; INFINITY:
 			  it has no form */
-	double *shares;   /* of each task at each place, in the linear program's optimum; NULL: not bounded */
 	double *weights;  /* bytes that each task needs, where several read the same tile its part */
 	double *expected; /* of each task where it ran; NAN: nothing */
 	double *tiles;    /* bytes of each */

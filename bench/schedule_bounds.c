@@ -39,10 +39,6 @@ int smalti_schedule_bound(struct smalti_task_schedule *s, struct smalti_error *e
 	s->area = smalti_area_bound(s->costs, s->count, s->places, counts);
 	if (find_path(s, error) < 0)
 		return -1;
-	free(s->shares);
-	s->shares = smalti_calloc(s->count, s->places * (int64_t)sizeof(*s->shares), error);
-	if (!s->shares)
-		return -1;
-	s->linear = smalti_schedule_linear(s, s->shares);
+	s->linear = smalti_schedule_linear(s);
 	return 0;
 }

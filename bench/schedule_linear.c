@@ -108,15 +108,6 @@ static void add_link(const struct smalti_task_schedule *s, glp_prob *program, st
 	end_row(program, row, GLP_LO, 0);
 }
 
-/* Keeps the shares of each task at each place. */
-static void keep_shares(const struct smalti_task_schedule *s, glp_prob *program, double *shares)
-{
-	for (int64_t task = 0; task < s->count; task++)
-		for (int place = 0; place < s->places; place++)
-			shares[task * s->places + place] =
-			    glp_get_col_prim(program, share_of(s, task, place));
-}
-
 static double solve(glp_prob *program)
 {
 	glp_smcp options;
@@ -129,7 +120,7 @@ static double solve(glp_prob *program)
 	return solved ? glp_get_obj_val(program) : (double)NAN;
 }
 
-double smalti_schedule_linear(const struct smalti_task_schedule *s, double *shares)
+double smalti_schedule_linear(const struct smalti_task_schedule *s)
 {
 	if (s->count > MAX_TASKS)
 		return (double)NAN;
@@ -150,15 +141,13 @@ double smalti_schedule_linear(const struct smalti_task_schedule *s, double *shar
 		if (smalti_schedule_weights_rate(s, place) > 0)
 			add_link(s, program, &row, place);
 	const double optimum = solve(program);
-	if (!isnan(optimum))
-		keep_shares(s, program, shares);
 	glp_delete_prob(program);
 	return optimum;
 }
 #else
-double smalti_schedule_linear(const struct smalti_task_schedule *schedule, double *shares)
+double smalti_schedule_linear(const struct smalti_task_schedule *schedule)
 {
-	(void)schedule, (void)shares;
+	(void)schedule;
 	return (double)NAN;
 }
 #endif

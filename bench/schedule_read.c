@@ -217,7 +217,6 @@ void smalti_schedule_free(struct smalti_task_schedule *s)
 	free(s->tiles);
 	free(s->made);
 	free(s->weights);
-	free(s->shares);
 	free(s->links);
 	cJSON_Delete(s->trace);
 	free(s);

@@ -87,17 +87,27 @@ static double bound_of(struct shared *shared, const double *tail, double from)
 	return isinf(least_tail) ? 0 : best + least_tail;
 }
 
+/* Sets what there is to share; false: there are no links. */
+static bool open_shared(struct shared *shared)
+{
+	const struct smalti_task_schedule *s = shared->schedule;
+	shared->count = 2 * s->places;
+	for (int place = 0; place < s->places; place++) {
+		shared->capacity[place] = (double)smalti_max(1, s->place_workers[place]);
+		shared->capacity[s->places + place] = smalti_schedule_weights_rate(s, place);
+		if (shared->capacity[s->places + place] <= 0)
+			return false;
+	}
+	return s->places <= SMALTI_AREA_KINDS;
+}
+
 double smalti_timetable_links(const struct smalti_task_schedule *s, const double *tail)
 {
 	enum { STEPS = 24 };
-	struct shared shared = {.schedule = s, .count = 2 * s->places};
+	struct shared shared = {.schedule = s};
 	double best = 0, longest = 0;
-	for (int place = 0; place < s->places; place++) {
-		shared.capacity[place] = (double)smalti_max(1, s->place_workers[place]);
-		shared.capacity[s->places + place] = smalti_schedule_weights_rate(s, place);
-		if (shared.capacity[s->places + place] <= 0)
-			return 0;
-	}
+	if (!open_shared(&shared))
+		return 0;
 	for (int64_t i = 0; i < s->count; i++)
 		longest = fmax(longest, tail[i]);
 	for (int step = 0; step < STEPS; step++)

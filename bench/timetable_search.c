@@ -220,40 +220,24 @@ static void wish_for_group(struct search *search, int64_t task, int place)
 			    place != ANYWHERE && isinf(cost_of(search, i, place)) ? ANYWHERE : place;
 }
 
-/* Adds to what is due at each place what the linear program gives it of a task's group. Returns the group's
- * bytes. */
-static double add_due(const struct search *search, int64_t task, double *due)
+/* Deals the groups in their order to the first devices, so that the weights use all of their links. */
+static void deal(struct search *search, int devices)
 {
 	const struct smalti_task_schedule *s = search->schedule;
-	double bytes = 0;
-	for (int64_t i = task; i < s->count; i++) {
-		if (!is_of_group(search, task, i))
-			continue;
-		bytes += s->weights[i];
-		for (int place = 0; place < s->places; place++)
-			due[place] += s->weights[i] * s->shares[i * s->places + place];
-	}
-	return bytes;
-}
-
-/* Wishes for places in the shares of the linear program: of the groups in their order, each goes where most
- * of what is due is missing. */
-static void wish_for_shares(struct search *search)
-{
-	const struct smalti_task_schedule *s = search->schedule;
-	double due[SMALTI_AREA_KINDS] = {0};
+	double dealt[SMALTI_AREA_KINDS] = {0};
 	for (int64_t i = 0; i < s->count; i++)
 		search->tried.place[i] = UNDECIDED;
 	for (int64_t i = 0; i < s->count; i++) {
+		int best = 1;
 		if (search->tried.place[i] != UNDECIDED)
 			continue;
-		const double bytes = add_due(search, i, due);
-		int best = s->workers[s->tasks[i].worker].place;
-		for (int place = 0; place < s->places; place++)
-			if (!isinf(cost_of(search, i, place)) && due[place] > due[best])
+		for (int place = 2; place <= devices; place++)
+			if (dealt[place] < dealt[best])
 				best = place;
-		due[best] -= bytes;
-		wish_for_group(search, i, bytes > 0 ? best : ANYWHERE);
+		for (int64_t j = i; j < s->count; j++)
+			if (is_of_group(search, i, j))
+				dealt[best] += s->weights[j];
+		wish_for_group(search, i, s->weights[i] > 0 ? best : ANYWHERE);
 	}
 }
 
@@ -313,9 +297,10 @@ static void begin(struct search *search, const struct smalti_timetable *const *f
 				search->tried.place[i] = isinf(cost_of(search, i, place)) ? ANYWHERE : place;
 			try_list(search);
 		}
-	if (s->shares && s->places <= SMALTI_AREA_KINDS && s->places > 1 && !search->fixed) {
+	for (int devices = 2; !search->fixed && devices < s->places && devices < SMALTI_AREA_KINDS;
+	     devices++) {
 		rank_by_chains(search, false);
-		wish_for_shares(search);
+		deal(search, devices);
 		try_list(search);
 	}
 }
