@@ -50,6 +50,7 @@ dist_studies_DATA = \
 	docs/studies/processes.md \
 	docs/studies/published.csv \
 	docs/studies/published.md \
+	docs/studies/regret.md \
 	docs/studies/scale.md \
 	docs/studies/scale.svg \
 	docs/studies/tilings.md \
