@@ -209,6 +209,7 @@ static void ranges_join(void)
 		CU_ASSERT_EQUAL(smalti_spans_print(&spans, object, "done", &error), 0);
 		CU_ASSERT_EQUAL(smalti_spans_read(&again, object, "done", 21, &error), 0);
 		CU_ASSERT(again.count == 2 && again.ranges[1].first == 20 && again.ranges[1].end == 21);
+		smalti_spans_free(&again);
 		CU_ASSERT_EQUAL(smalti_spans_read(&again, object, "done", 20, &error), -1);
 		smalti_spans_free(&spans);
 	}
