@@ -64,9 +64,8 @@ static int open_trainer(struct training *t, struct smalti_error *error)
 	struct smalti_trainer *trainer = &t->trainer;
 	const struct smalti_null_caption null_caption = {.tokens = 1, .width = t->config.caption_channels};
 	const struct smalti_shard_schema schema = {.dtype = SMALTI_F16, .scaling_factor = 1};
-	const double tokens =
-	    (double)(t->height / t->config.patch_size) * (double)(t->width / t->config.patch_size);
-	smalti_case_expect(t->c, t->config.width, tokens);
+	const int64_t tokens = t->height / t->config.patch_size * (t->width / t->config.patch_size);
+	smalti_case_expect(t->c, t->config.width, (double)tokens);
 	if (smalti_trainer_open(trainer, t->c->session, &t->options, &t->config, error) < 0)
 		return -1;
 	smalti_trainer_set_data(trainer, &schema, &null_caption);
