@@ -5,7 +5,7 @@
 
 struct smalti_simulated_machine;
 
-enum { SMALTI_POLICY_NAME = 64 };
+enum { SMALTI_POLICY_NAME = 4096 }; /* a schedule has a path */
 
 /* Starts smalti-sim on the machine and returns the object that it printed; free with cJSON_Delete(). NULL
  * with SMALTI_ENODEV when it was not built. What it says of a failure is the error. */
