@@ -242,7 +242,7 @@ clean-local:
 if FUZZERS
 fuzzers = tests/fuzz/fuzz_caption tests/fuzz/fuzz_config tests/fuzz/fuzz_dataset tests/fuzz/fuzz_image tests/fuzz/fuzz_npy \
 	tests/fuzz/fuzz_parse tests/fuzz/fuzz_png tests/fuzz/fuzz_prompts tests/fuzz/fuzz_run tests/fuzz/fuzz_safetensors \
-	tests/fuzz/fuzz_serve tests/fuzz/fuzz_shard tests/fuzz/fuzz_spiece tests/fuzz/fuzz_tokenizer
+	tests/fuzz/fuzz_schedule tests/fuzz/fuzz_serve tests/fuzz/fuzz_shard tests/fuzz/fuzz_spiece tests/fuzz/fuzz_tokenizer
 EXTRA_PROGRAMS += tests/fuzz/run_fuzz
 tests_fuzz_run_fuzz_SOURCES = tests/fuzz/run_fuzz.c tests/fuzz/fuzz.h $(fuzzers:=.c)
 tests_fuzz_run_fuzz_LDADD = libserve.la libcore.la $(LIB_FUZZING_ENGINE)
