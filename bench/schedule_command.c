@@ -67,7 +67,8 @@ static const struct smalti_example examples[] = {
      "dmdas,locality --page schedule.html"},
     {"What a policy loses against the best schedule that is found",
      "smalti-bench schedule --optimal --sched lws --page regret.html"},
-    {"The same of an extraction", "smalti-bench schedule --optimal --sched lws -- extract list.jsonl -o {}"},
+    {"The same of an extraction",
+     "smalti-bench schedule --optimal --sched lws -- extract data_info.json -o {}"},
     {NULL, NULL},
 };
 

@@ -30,7 +30,7 @@ SHORTER = [
     (r"(-s|--size) (768x512|1024x1024)", r"\1 64x64"),
     (r"--memory-limit 24G", "--memory-limit 1G"),
     (r"(smalti-bench make-model) -g sigma-[0-9a-z]+( --t5-layers 2)?( --only [a-z,]+)?", r"rm -rf model && \1 -g tiny"),
-    (r"extract (data_info.json|data.jsonl) -o features", "extract list.json --image-dir data -k prompt,long -s 128 -o features"),
+    (r"extract (data_info.json|data.jsonl) -o (features|\{\})", r"extract list.json --image-dir data -k prompt,long -s 128 -o \2"),
     (r"extract data_info.json --vae", "extract InternData/data_info.json --vae"),
     (r"--image-dir images", "--image-dir data/images"),
     (r"extract data.jsonl --shard", "extract captions.jsonl --shard"),
