@@ -19,6 +19,8 @@ enum smalti_idle {
 };
 extern const char *const smalti_idle_names[SMALTI_IDLE_CAUSES];
 
+enum { SMALTI_SCHEDULE_WORKERS = 256 }; /* a schedule's at most; and its places */
+
 /* Times are seconds from the first task's readiness. */
 struct smalti_schedule_task {
 	const char *name;

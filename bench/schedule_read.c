@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-enum { MAX_WORKERS = 256 };
 static const double micro = 1e-6;
 
 static int read_places(struct smalti_task_schedule *s, struct smalti_error *error)
@@ -13,8 +12,11 @@ static int read_places(struct smalti_task_schedule *s, struct smalti_error *erro
 	s->places = cJSON_GetArraySize(places);
 	cJSON_ArrayForEach (place, places)
 		s->worker_count += cJSON_GetArraySize(place);
-	if (s->places == 0 || s->worker_count == 0 || s->worker_count > MAX_WORKERS)
+	if (s->places == 0 || s->worker_count == 0 || s->worker_count > SMALTI_SCHEDULE_WORKERS)
 		return smalti_fail(error, SMALTI_EFORMAT, "no places, or no workers at them");
+	if (s->places > SMALTI_SCHEDULE_WORKERS)
+		return smalti_fail(error, SMALTI_EFORMAT, "%d places: expected %d at most", s->places,
+				   SMALTI_SCHEDULE_WORKERS);
 	s->place_workers = smalti_calloc(s->places, sizeof(*s->place_workers), error);
 	s->workers = smalti_calloc(s->worker_count, sizeof(*s->workers), error);
 	if (!s->place_workers || !s->workers)

@@ -109,7 +109,7 @@ int smalti_timetable_followed(const struct smalti_timetable *plan, const struct 
 			      struct smalti_error *error)
 {
 	struct smalti_timetable *did = smalti_timetable_recorded(run, error);
-	int64_t at[256] = {0}; /* where each worker is in what the run did */
+	int64_t at[SMALTI_SCHEDULE_WORKERS] = {0}; /* where each worker is in what the run did */
 	int status = did ? 0 : -1;
 	if (did && did->count != plan->count)
 		status = smalti_fail(error, SMALTI_EINVAL, "%" PRId64 " tasks were planned, %" PRId64 " ran",

@@ -8,7 +8,7 @@
 /* The work of a search: rounds times tasks. */
 enum { WORK = 4000000, MIN_ROUNDS = 200, MAX_ROUNDS = 4000, ANYWHERE = -1, UNDECIDED = -2 };
 
-/* What a list schedule goes by. */
+/* A list schedule goes by these. */
 struct wishes {
 	double *rank; /* of each task: the highest goes first among those that could begin equally early */
 	int *place;   /* ANYWHERE: where it ends first */
@@ -110,7 +110,7 @@ static void open_inserted(struct search *search)
 static int64_t choose_task(struct search *search)
 {
 	const struct smalti_task_schedule *s = search->schedule;
-	int free_worker[256];
+	int free_worker[SMALTI_SCHEDULE_WORKERS];
 	int64_t best = 0;
 	for (int place = 0; place < s->places; place++)
 		free_worker[place] = first_free(search, place);

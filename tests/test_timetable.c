@@ -26,7 +26,7 @@ static void put(struct traced *t, const char *format, ...)
 	va_end(values);
 }
 
-/* What a run did with a task. */
+/* A task as a run computed it. */
 struct did {
 	int worker;
 	double start, seconds;
@@ -64,6 +64,20 @@ static bool near(double a, double micro)
 	return fabs(a - 1e-6 * micro) < 1e-9;
 }
 
+/* Reads the trace of these tasks, and finds the regret. */
+static struct smalti_task_schedule *begin_case(const struct did *did, int count, const char *places,
+					       const char *members, struct smalti_regret *regret)
+{
+	static struct traced t;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	t = (struct traced){.length = 0};
+	for (int i = 0; i < count; i++)
+		put_task(&t, &did[i]);
+	struct smalti_task_schedule *s = read_trace(&t, places, members);
+	SUCCEEDS(smalti_regret_find(s, regret, &error), &error, "regret");
+	return s;
+}
+
 /* Checks the regret's sum and the plan; frees both. */
 static void end_case(struct smalti_task_schedule *s, struct smalti_regret *regret, const char *what)
 {
@@ -87,13 +101,8 @@ static void greedy(void)
 					 {0, 3, 2, .expected = "2"},
 					 {1, 3, 2, .expected = "2"},
 					 {0, 5, 2, .expected = "2"}};
-	static struct traced t;
-	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_regret regret;
-	for (int i = 0; i < COUNT(did); i++)
-		put_task(&t, &did[i]);
-	struct smalti_task_schedule *s = read_trace(&t, "[[0,1]]", "");
-	SUCCEEDS(smalti_regret_find(s, &regret, &error), &error, "regret");
+	struct smalti_task_schedule *s = begin_case(did, COUNT(did), "[[0,1]]", "", &regret);
 	CHECK(near(s->makespan, 7) && near(regret.bound, 6) && near(regret.plan->makespan, 6), "6 of 7");
 	CHECK(near(regret.seconds[SMALTI_REGRET_PLACE] + regret.seconds[SMALTI_REGRET_END], 1),
 	      "the last task is at the wrong place");
@@ -110,13 +119,8 @@ static void windows(void)
 	    {0, 5, 10, .expected = "10"},       {0, 15, 10, "0", .expected = "10"},
 	    {1, 15, 10, "0", .expected = "10"}, {0, 25, 10, "0", .expected = "10"},
 	    {1, 25, 10, "0", .expected = "10"}, {0, 35, 10, "1,2,3,4", .expected = "10"}};
-	static struct traced t;
-	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_regret regret;
-	for (int i = 0; i < COUNT(did); i++)
-		put_task(&t, &did[i]);
-	struct smalti_task_schedule *s = read_trace(&t, "[[0,1]]", "");
-	SUCCEEDS(smalti_regret_find(s, &regret, &error), &error, "regret");
+	struct smalti_task_schedule *s = begin_case(did, COUNT(did), "[[0,1]]", "", &regret);
 	CHECK(near(s->area, 30) && near(s->path, 30), "work and path");
 	CHECK(near(regret.bound, 40) && near(regret.plan->makespan, 40), "the window's bound is exact");
 	CHECK(near(s->makespan, 45), "the run began 5 late");
@@ -129,13 +133,8 @@ static void insertion(void)
 {
 	static const struct did did[] = {{0, 0, 10, .expected = "10"},
 					 {1, 12, 10, .expected = "10", .submitted = 12}};
-	static struct traced t;
-	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_regret regret;
-	for (int i = 0; i < COUNT(did); i++)
-		put_task(&t, &did[i]);
-	struct smalti_task_schedule *s = read_trace(&t, "[[0,1]]", "");
-	SUCCEEDS(smalti_regret_find(s, &regret, &error), &error, "regret");
+	struct smalti_task_schedule *s = begin_case(did, COUNT(did), "[[0,1]]", "", &regret);
 	CHECK(near(regret.bound, 10) && near(regret.inserted, 22), "bounds");
 	CHECK(near(regret.plan->makespan, 22), "it may have waited for the first");
 	end_case(s, &regret, "insertion");
@@ -145,13 +144,10 @@ static void insertion(void)
 static void moves(void)
 {
 	static const struct did did[] = {{1, 60, 2, NULL, "20,2", 0, "1", "2"}};
-	static struct traced t;
-	struct smalti_error error = SMALTI_NO_ERROR;
+	static const char members[] =
+	    ",\"tiles\":[0,1000,1],\"links\":[{\"from\":0,\"to\":1,\"gbs\":0.02,\"us\":5}]";
 	struct smalti_regret regret;
-	put_task(&t, &did[0]);
-	struct smalti_task_schedule *s = read_trace(
-	    &t, "[[0],[1]]", ",\"tiles\":[0,1000,1],\"links\":[{\"from\":0,\"to\":1,\"gbs\":0.02,\"us\":5}]");
-	SUCCEEDS(smalti_regret_find(s, &regret, &error), &error, "regret");
+	struct smalti_task_schedule *s = begin_case(did, COUNT(did), "[[0],[1]]", members, &regret);
 	CHECK(near(regret.plan->makespan, 20), "it stays where its data is");
 	CHECK(regret.plan->worker[0] == 0, "at place 0");
 	CHECK(near(s->makespan, 62) && regret.bound > 1.9e-6 && regret.bound < 15e-6,
@@ -209,6 +205,23 @@ static void random_graphs(void)
 		smalti_timetable_free(again.plan);
 		end_case(s, &regret, "random");
 	}
+}
+
+/* A trace with more places than a schedule can have is refused. */
+static void places(void)
+{
+	static const struct did did = {0, 0, 10, .expected = "10"};
+	static struct traced t;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	put_task(&t, &did);
+	put(&t, "],\"places\":[[0]");
+	for (int place = 1; place < 2 * SMALTI_SCHEDULE_WORKERS; place++)
+		put(&t, ",[]");
+	put(&t, "]}");
+	struct smalti_task_schedule *s =
+	    smalti_schedule_read(test_write("trace.json", t.text, t.length), &error);
+	FAILS(s ? 0 : -1, &error, SMALTI_EFORMAT, "places", "512 places", "256");
+	smalti_schedule_free(s);
 }
 
 /* Plans that break each rule. */
@@ -306,6 +319,7 @@ static const struct test tests[] = {
     {"insertion", insertion},
     {"moves", moves},
     {"random graphs", random_graphs},
+    {"too many places", places},
     {"broken rules", broken_rules},
     {"files", files},
     {"the file of a schedule", round_trip},
