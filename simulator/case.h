@@ -29,7 +29,7 @@ int smalti_case_precision(struct smalti_case *c, enum smalti_dtype convolutions,
  * to all others is 4 w each. */
 void smalti_case_expect(const struct smalti_case *c, int64_t width, double tokens);
 
-/* What one case's line says. */
+/* The outcome of a case, for its line. */
 struct smalti_case_outcome {
 	const char *strategy; /* NULL: none */
 	const struct smalti_simulation *simulation;

@@ -84,8 +84,11 @@ static int make_samples(const struct training *t, struct smalti_training_sample 
 		      caption = tokens * t->config.caption_channels * BYTES;
 	for (int64_t i = 0; i < t->options.batch; i++) {
 		char *memory = smalti_calloc(moments + caption, 1, error);
-		if (!memory)
+		if (!memory) {
+			while (i > 0)
+				smalti_training_sample_free(&samples[--i]);
 			return -1;
+		}
 		samples[i] = (struct smalti_training_sample){.index = i,
 							     .height = t->height,
 							     .width = t->width,

@@ -8,8 +8,7 @@
 #include <xxhash.h>
 
 struct smalti_training_data {
-	const struct smalti_train_options *all;
-	const struct smalti_training_data_options *options; /* of them */
+	const struct smalti_training_data_options *options;
 	uint64_t seed;
 	int64_t batch, ahead;
 	struct smalti_dealing dealing;
@@ -242,7 +241,6 @@ struct smalti_training_data *smalti_training_data_open(const struct smalti_train
 	struct smalti_training_data *data = smalti_calloc(1, sizeof(*data), error);
 	if (!data)
 		return NULL;
-	data->all = options;
 	data->options = &options->data;
 	data->found_damaged = -1;
 	data->seed = options->seed;
@@ -278,7 +276,7 @@ int smalti_training_data_deal(struct smalti_training_data *data, const bool *own
 {
 	data->source.wants = data->looked_up.wants = wants;
 	data->source.user = data->looked_up.user = data;
-	return smalti_dealing_open(&data->dealing, data->all, own, spare, error);
+	return smalti_dealing_open(&data->dealing, data->options->bucketing, data->batch, own, spare, error);
 }
 
 int64_t smalti_training_data_damaged(const struct smalti_training_data *data)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/dealing.h"
 
-int smalti_dealing_open(struct smalti_dealing *dealing, const struct smalti_train_options *options,
+int smalti_dealing_open(struct smalti_dealing *dealing, enum smalti_bucketing bucketing, int64_t batch,
 			const bool *own, bool spare, struct smalti_error *error)
 {
-	dealing->bucketing = options->data.bucketing;
-	dealing->batch = options->batch;
+	dealing->bucketing = bucketing;
+	dealing->batch = batch;
 	dealing->spare = spare;
-	dealing->own = smalti_calloc(options->batch, sizeof(*own), error);
+	dealing->own = smalti_calloc(batch, sizeof(*own), error);
 	if (!dealing->own)
 		return -1;
-	memcpy(dealing->own, own, (size_t)options->batch * sizeof(*own));
+	memcpy(dealing->own, own, (size_t)batch * sizeof(*own));
 	return 0;
 }
 

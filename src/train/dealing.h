@@ -27,7 +27,7 @@ struct smalti_dealing {
 };
 
 /* Deals the places of batches; without it this rank reads all values. */
-int smalti_dealing_open(struct smalti_dealing *dealing, const struct smalti_train_options *options,
+int smalti_dealing_open(struct smalti_dealing *dealing, enum smalti_bucketing bucketing, int64_t batch,
 			const bool *own, bool spare, struct smalti_error *error);
 void smalti_dealing_close(struct smalti_dealing *dealing);
 /* Empties the buckets. */

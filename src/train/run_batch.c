@@ -55,6 +55,8 @@ int smalti_training_run_next_batch(struct smalti_training_run *run, struct smalt
 {
 	struct smalti_data_position before;
 	int status = 1;
+	if (smalti_ranks_count() == 1)
+		return smalti_training_data_next(run->data, run->samples, error);
 	while (status > 0) {
 		if (smalti_training_data_position(run->data, &before, error) < 0) {
 			smalti_ranks_give_up(error);
