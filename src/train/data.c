@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/data.h"
-#include "base/sealed.h"
 #include "shard/layout.h"
-#include "store/directory.h"
+#include "train/data_sets.h"
 #include "train/dealing.h"
-
-#include <xxhash.h>
 
 struct smalti_training_data {
 	const struct smalti_training_data_options *options;
@@ -13,10 +10,7 @@ struct smalti_training_data {
 	int64_t batch, ahead;
 	struct smalti_dealing dealing;
 	int64_t found_damaged; /* the row whose damage the other ranks have to hear of; -1: none */
-	struct smalti_features_set *sets;
-	int64_t set_count, shard_count;
-	int64_t *rows; /* rows of each shard of all sets */
-	cJSON *identity;
+	struct smalti_training_sets sets;
 	struct smalti_features_source source, looked_up;
 	struct smalti_features_queue *queue;
 	int captions[SMALTI_FEATURES_CAPTIONS_MAX];  /* the wanted ones, by their index in a row */
@@ -38,136 +32,17 @@ void smalti_training_sample_free(struct smalti_training_sample *sample)
 
 const struct smalti_shard_schema *smalti_training_data_schema(const struct smalti_training_data *data)
 {
-	return smalti_shard_info(data->sets->model)->schema;
-}
-
-static void widen(struct smalti_shard_extent *max, const struct smalti_shard_extent *extent)
-{
-	max->tokens = smalti_max(max->tokens, extent->tokens);
-	if (extent->latent_height * extent->latent_width <= max->latent_height * max->latent_width)
-		return;
-	max->latent_height = extent->latent_height;
-	max->latent_width = extent->latent_width;
-}
-
-static void widen_by_shard(struct smalti_shard_extent *max, const struct smalti_features_set *set,
-			   const struct smalti_shard_id *id)
-{
-	SCOPED(free) char *path = smalti_shard_path(set->directory, id, NULL);
-	SCOPED(smalti_shard_close)
-	struct smalti_shard *shard = path ? smalti_shard_open_unchecked(path, NULL) : NULL;
-	for (int64_t i = id->first; shard && i < smalti_shard_info(shard)->end; i++) {
-		const struct smalti_shard_extent extent = smalti_shard_row_extent(shard, i);
-		widen(max, &extent);
-	}
+	return smalti_training_sets_schema(&data->sets);
 }
 
 struct smalti_shard_extent smalti_training_data_extent(const struct smalti_training_data *data)
 {
-	struct smalti_shard_extent max = {0};
-	for (int64_t i = 0; i < data->set_count; i++)
-		for (int64_t shard = 0; shard < data->sets[i].shards.count; shard++)
-			widen_by_shard(&max, &data->sets[i], &data->sets[i].shards.entries[shard].id);
-	return max;
+	return smalti_training_sets_extent(&data->sets);
 }
 
 cJSON *smalti_training_data_identity(const struct smalti_training_data *data)
 {
-	return cJSON_Duplicate(data->identity, true);
-}
-
-/* Computes the digest of a set's shards. */
-static int digest_set(const struct smalti_features_set *set, char text[SMALTI_HEX_DIGITS + 1],
-		      struct smalti_error *error)
-{
-	if (smalti_shards_describe((struct smalti_shards *)&set->shards, set->directory, error) < 0)
-		return -1;
-	uint64_t digest = 0;
-	for (int64_t i = 0; i < set->shards.count; i++) {
-		const struct smalti_shard_entry *entry = &set->shards.entries[i];
-		const uint64_t facts[] = {digest, (uint64_t)entry->id.first, (uint64_t)entry->id.end,
-					  entry->seal};
-		digest = XXH3_64bits(facts, sizeof(facts));
-	}
-	smalti_hex_print(digest, text);
-	return 0;
-}
-
-/* Adds a set to the run's identity. All sets have to be extracted with equal models. */
-static int identify_set(struct smalti_training_data *data, const struct smalti_features_set *set,
-			struct smalti_error *error)
-{
-	static const char *const models[] = {"text", "pictures"};
-	char digest[SMALTI_HEX_DIGITS + 1];
-	SCOPED(cJSON_Delete) cJSON *made = smalti_directory_identity(set->directory, error);
-	if (!made || digest_set(set, digest, error) < 0)
-		return -1;
-	cJSON *all = cJSON_GetObjectItem(data->identity, "models");
-	for (int i = 0; i < 2; i++) {
-		const cJSON *part = cJSON_GetObjectItemCaseSensitive(made, models[i]);
-		const cJSON *digest_of = cJSON_GetObjectItemCaseSensitive(part, "model");
-		const cJSON *first = cJSON_GetObjectItem(all, models[i]);
-		if (!cJSON_IsString(digest_of) || cJSON_HasObjectItem(part, "latents_mean"))
-			return smalti_fail(
-			    error, SMALTI_EUNSUPPORTED,
-			    "%s: training needs features of captions and of images, of a VAE without "
-			    "statistics of its latents; these are others",
-			    set->directory);
-		if (!first)
-			cJSON_AddStringToObject(all, models[i], digest_of->valuestring);
-		else if (strcmp(first->valuestring, digest_of->valuestring) != 0)
-			return smalti_fail(
-			    error, SMALTI_EINVAL,
-			    "%s: its features of %s are of the model %s, those of %s of %s: train on "
-			    "features of one model",
-			    set->directory, i ? "images" : "captions", digest_of->valuestring,
-			    data->sets->directory, first->valuestring);
-	}
-	cJSON_AddItemToArray(cJSON_GetObjectItem(data->identity, "shards"), cJSON_CreateString(digest));
-	return 0;
-}
-
-static int check_schema(const struct smalti_training_data *data, const struct smalti_features_set *set,
-			struct smalti_error *error)
-{
-	if (!set->model)
-		return smalti_fail(error, SMALTI_EINVAL, "%s: has no features yet", set->directory);
-	const char *other = smalti_shard_schema_difference(smalti_shard_info(set->model)->schema,
-							   smalti_training_data_schema(data));
-	if (other)
-		return smalti_fail(error, SMALTI_EINVAL, "%s: its %s are not those of %s", set->directory,
-				   other, data->sets->directory);
-	return 0;
-}
-
-static int open_sets(struct smalti_training_data *data, struct smalti_error *error)
-{
-	const struct smalti_training_data_options *o = data->options;
-	data->identity = cJSON_CreateObject();
-	data->sets = smalti_calloc(o->directory_count, sizeof(*data->sets), error);
-	if (!cJSON_AddObjectToObject(data->identity, "models") ||
-	    !cJSON_AddArrayToObject(data->identity, "shards"))
-		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a description of the features");
-	for (int64_t i = 0, first = 0; data->sets && i < o->directory_count; i++) {
-		struct smalti_features_set *set = &data->sets[data->set_count++];
-		if (smalti_features_set_open(set, o->directories[i], error) < 0 ||
-		    check_schema(data, set, error) < 0 || identify_set(data, set, error) < 0)
-			return -1;
-		set->first_index = first;
-		first += set->shards.entries[set->shards.count - 1].id.end;
-		data->shard_count += set->shards.count;
-	}
-	return data->sets ? 0 : -1;
-}
-
-static int list_rows(struct smalti_training_data *data, struct smalti_error *error)
-{
-	int64_t at = 0;
-	data->rows = smalti_calloc(data->shard_count, sizeof(*data->rows), error);
-	for (int64_t i = 0; data->rows && i < data->set_count; i++)
-		for (int64_t shard = 0; shard < data->sets[i].shards.count; shard++)
-			data->rows[at++] = data->sets[i].rows[shard];
-	return data->rows ? 0 : -1;
+	return cJSON_Duplicate(data->sets.identity, true);
 }
 
 static int caption_named(const struct smalti_training_data *data, const char *name,
@@ -181,7 +56,7 @@ static int caption_named(const struct smalti_training_data *data, const char *na
 		smalti_append(known, sizeof(known), ", ", "%s", schema->captions[i]);
 	}
 	return smalti_fail(error, SMALTI_EINVAL, "%s: has no caption '%s': its captions are %s",
-			   data->sets->directory, name, known);
+			   data->sets.list->directory, name, known);
 }
 
 static int choose_captions(struct smalti_training_data *data, struct smalti_error *error)
@@ -221,7 +96,8 @@ static int open_order(struct smalti_training_data *data, struct smalti_error *er
 							.parts = 1};
 	close_order(data);
 	data->usable = 0;
-	data->source.order = smalti_features_order_open(&options, data->rows, data->shard_count, error);
+	data->source.order =
+	    smalti_features_order_open(&options, data->sets.rows, data->sets.shard_count, error);
 	if (!data->source.order)
 		return -1;
 	smalti_features_order_skip(data->source.order, data->position.rows);
@@ -248,12 +124,14 @@ struct smalti_training_data *smalti_training_data_open(const struct smalti_train
 	data->ahead = smalti_training_read_ahead(options);
 	data->damaged = damaged;
 	data->user = user;
-	if (open_sets(data, error) < 0 || list_rows(data, error) < 0 || choose_captions(data, error) < 0) {
+	if (smalti_training_sets_open(&data->sets, options->data.directories, options->data.directory_count,
+				      error) < 0 ||
+	    choose_captions(data, error) < 0) {
 		smalti_training_data_close(data);
 		return NULL;
 	}
-	data->source.sets = data->looked_up.sets = data->sets;
-	data->source.set_count = data->looked_up.set_count = data->set_count;
+	data->source.sets = data->looked_up.sets = data->sets.list;
+	data->source.set_count = data->looked_up.set_count = data->sets.count;
 	return data;
 }
 
@@ -307,12 +185,8 @@ void smalti_training_data_close(struct smalti_training_data *data)
 	smalti_dealing_close(&data->dealing);
 	smalti_features_shards_close(&data->source.shards);
 	smalti_features_shards_close(&data->looked_up.shards);
-	for (int64_t i = 0; i < data->set_count; i++)
-		smalti_features_set_close(&data->sets[i]);
-	cJSON_Delete(data->identity);
+	smalti_training_sets_close(&data->sets);
 	free(data->waiting);
-	free(data->rows);
-	free(data->sets);
 	free(data);
 }
 
@@ -383,7 +257,7 @@ static int begin_next_epoch(struct smalti_training_data *data, struct smalti_err
 		return smalti_fail(
 		    error, SMALTI_EINVAL,
 		    "%s: no item has the features of its image and of all captions that are wanted",
-		    data->sets->directory);
+		    data->sets.list->directory);
 	data->position.epoch++;
 	data->position.rows = 0;
 	return open_order(data, error);
@@ -515,7 +389,8 @@ int smalti_training_data_rewind(struct smalti_training_data *data, struct smalti
 {
 	const struct smalti_features_options options = {.parts = 1};
 	close_order(data);
-	data->source.order = smalti_features_order_open(&options, data->rows, data->shard_count, error);
+	data->source.order =
+	    smalti_features_order_open(&options, data->sets.rows, data->sets.shard_count, error);
 	if (data->source.order)
 		data->queue = smalti_features_queue_open(&data->source, 1, error);
 	return data->queue ? 0 : -1;
