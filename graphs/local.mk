@@ -19,6 +19,7 @@ libcore_la_SOURCES += \
 	graphs/trained_planes.c graphs/trained_probe.c graphs/trained_weights.c \
 	graphs/value.h \
 	graphs/weight_forms.c graphs/weight_forms.h graphs/weight_parts.h \
+	graphs/merge.c graphs/merge.h \
 	graphs/weights.c graphs/weights.h \
 	graphs/pixart/block.c graphs/pixart/block.h \
 	graphs/pixart/conditions.c graphs/pixart/conditions.h \

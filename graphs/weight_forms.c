@@ -98,38 +98,58 @@ static int form(const struct smalti_weight_source *source, enum smalti_device_ki
 	return 0;
 }
 
-/* Makes the form of some columns, from a copy that has only these. */
-static int form_columns(const struct smalti_weight_source *source, enum smalti_device_kind device,
-			void *memory, int64_t bytes, struct smalti_error *error)
+/* Copies a part: its columns alone, with its adapters merged. */
+static int copy_part(const struct smalti_weight_source *source, int i, struct smalti_tensor_view *copy,
+		     char *to, struct smalti_error *error)
+{
+	const int64_t rows = elements(&source->part[i]) / source->in;
+	const int64_t row = source->row ? source->row : source->in;
+	const int64_t size = smalti_dtype_bytes(copy->dtype);
+	const char *from = copy->data;
+	copy->data = to;
+	if (source->merge[i]) {
+		copy->dtype = SMALTI_F32;
+		copy->bytes = rows * source->in * (int64_t)sizeof(float);
+		return smalti_merge_rows(source->merge[i], source->first_out, rows, source->first_in,
+					 source->in, (float *)to, error);
+	}
+	for (int64_t r = 0; r < rows; r++)
+		memcpy(to + r * source->in * size, from + r * row * size, (size_t)(source->in * size));
+	return 0;
+}
+
+/* Makes the form from copies of the parts. */
+static int form_copied(const struct smalti_weight_source *source, enum smalti_device_kind device,
+		       void *memory, int64_t bytes, struct smalti_error *error)
 {
 	struct smalti_weight_source copied = *source;
-	int64_t plain = 0;
-	for (int i = 0; i < source->parts; i++)
-		plain += source->part[i].bytes;
-	char *copy = smalti_calloc(plain, 1, error), *to = copy;
-	for (int i = 0; copy && i < source->parts; i++) {
-		const int64_t size = smalti_dtype_bytes(source->part[i].dtype);
-		const char *from = source->part[i].data;
-		copied.part[i].data = to;
-		for (int64_t r = elements(&source->part[i]) / source->in; r > 0; r--) {
-			memcpy(to, from, (size_t)(source->in * size));
-			to += source->in * size;
-			from += source->row * size;
-		}
+	char *copy = smalti_calloc(all_elements(source), sizeof(float), error), *to = copy;
+	int status = copy ? 0 : -1;
+	for (int i = 0; i < source->parts && status == 0; i++) {
+		status = copy_part(source, i, &copied.part[i], to, error);
+		to += elements(&source->part[i]) * (int64_t)sizeof(float);
 	}
-	const int status = copy ? form(&copied, device, memory, bytes, error) : -1;
+	if (status == 0)
+		status = form(&copied, device, memory, bytes, error);
 	free(copy);
 	return status;
+}
+
+static bool is_copied(const struct smalti_weight_source *source)
+{
+	bool merged = false;
+	for (int i = 0; i < source->parts; i++)
+		merged = merged || source->merge[i];
+	return merged || source->row > source->in;
 }
 
 static int make(const void *weight, enum smalti_device_kind device, void *memory, int64_t bytes,
 		struct smalti_error *error)
 {
 	const struct smalti_weight_source *source = weight;
-	if (source->row > source->in)
-		return form_columns(source, device, memory, bytes, error);
-	const int status = form(source, device, memory, bytes, error);
-	if (status == 0 && source->kind != SMALTI_WEIGHT_VECTOR)
+	const int status = is_copied(source) ? form_copied(source, device, memory, bytes, error)
+					     : form(source, device, memory, bytes, error);
+	if (status == 0 && source->kind != SMALTI_WEIGHT_VECTOR && source->row <= source->in)
 		drop_pages(source);
 	return status;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "checkpoint/checkpoint.h"
+#include "graphs/merge.h"
 #include "rt/tile_forms.h"
 
 enum { SMALTI_WEIGHT_PARTS = 3 };
@@ -23,8 +24,10 @@ struct smalti_weight_source {
 	int64_t in, out; /* of a matrix or kernel */
 	int stride;      /* of a kernel */
 	int64_t row;     /* of a slice of columns: elements from one row to the next in the file; else 0 */
+	int64_t first_out, first_in; /* of a slice: where it begins in each part */
 	int parts;
 	struct smalti_tensor_view part[SMALTI_WEIGHT_PARTS];
+	struct smalti_merge *merge[SMALTI_WEIGHT_PARTS]; /* of parts that adapters change; else NULL */
 };
 
 /* Describes the forms of a source, which outlives them; -1 with an error when it has none. */

@@ -107,8 +107,11 @@ void smalti_weights_free(struct smalti_weights *weights)
 	for (struct smalti_weight *weight = weights->first, *next; weight; weight = next) {
 		next = weight->next;
 		smalti_tile_release(weight->tile);
-		for (int i = 0; i < SMALTI_WEIGHT_PARTS; i++)
+		for (int i = 0; i < SMALTI_WEIGHT_PARTS; i++) {
 			smalti_tile_release(weight->part[i]);
+			if (!weight->slice)
+				smalti_merge_free(weight->source.merge[i]);
+		}
 		free(weight->host);
 		free(weight);
 	}
@@ -129,6 +132,17 @@ static struct smalti_weight *add(struct smalti_weights *weights, enum smalti_wei
 	return weight;
 }
 
+/* Adds what adapters change of a part. Such a weight is never raw: the file does not have it. */
+static void add_merge(struct smalti_weight *weight, int part)
+{
+	struct smalti_weights *weights = weight->weights;
+	struct smalti_weight_source *source = &weight->source;
+	if (smalti_merge_new(&source->merge[part], weights->checkpoint->adapters, &source->part[part],
+			     &weights->error) == 0 &&
+	    source->merge[part])
+		weight->fixed = true;
+}
+
 static void add_part(struct smalti_weight *weight, int rank, const int64_t *shape, const char *name)
 {
 	struct smalti_weights *weights = weight->weights;
@@ -137,7 +151,7 @@ static void add_part(struct smalti_weight *weight, int rank, const int64_t *shap
 		smalti_weight_add_parameter(weight, name);
 	else if (smalti_checkpoint_find(weights->checkpoint, name, rank, shape, &source->part[source->parts],
 					&weights->error) == 0)
-		source->parts++;
+		add_merge(weight, source->parts++);
 }
 
 /* Makes the forms of a complete weight; NULL after a failure. A parameter has none. */
@@ -317,9 +331,12 @@ static struct smalti_weight *slice_of(const struct smalti_weight *of, const stru
 		return NULL;
 	weight->fixed = weight->slice = true;
 	weight->source.parts = of->source.parts;
+	weight->source.first_out = of->source.first_out + slice->first_out;
+	weight->source.first_in = of->source.first_in + slice->first_in;
 	for (int i = 0; i < of->source.parts; i++) {
 		struct smalti_tensor_view *part = &weight->source.part[i];
 		*part = of->source.part[i];
+		weight->source.merge[i] = of->source.merge[i];
 		if (of->weights->parameters) {
 			smalti_weight_take_parameter(weight, of, i, slice->first_out + slice->first_in);
 			continue;

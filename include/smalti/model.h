@@ -26,6 +26,13 @@ enum smalti_precision {
 	SMALTI_PRECISION_TF32 /**< f32, which CUDA devices multiply by their TF32 units; for these alone */
 };
 
+/** A LoRA or DoRA adapter and the weight that its change has; 1 is as it was trained. */
+struct smalti_lora {
+	/** A safetensors file, or a directory as peft or diffusers write it. */
+	const char *path;
+	double weight;
+};
+
 struct smalti_model_options {
 	const char *directory; /**< of the pipeline; NULL: the embedded model */
 	/** Directories of single components; NULL: below `directory`. @{ */
@@ -33,6 +40,10 @@ struct smalti_model_options {
 	/** @} */
 	const char *variant; /**< of the weight files ("fp16"); NULL: the plain ones */
 	enum smalti_precision precision;
+	/** Adapters, merged into the weights when these are packed (docs/adapters.md); every tensor of one
+	 * must belong to the model. */
+	const struct smalti_lora *loras;
+	int64_t lora_count;
 };
 
 /** All fields at their defaults. */
@@ -62,7 +73,7 @@ struct smalti_model_info {
 	int64_t weight_bytes;                /**< memory that the weights need */
 	const char *scheduler; /**< name of the model's own scheduler; NULL: one without a name */
 	/** 32 hexadecimal digits that identify the model: of the configuration files, the tokenizer, and of
-	 * every tensor its name, type, shape and beginning. */
+	 * every tensor its name, type, shape and beginning; and of the adapters' values and weights. */
 	const char *digest;
 	/** A line for a user about tensors of the files that are not used, such as LoRA weights; NULL: none.
 	 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "checkpoint/inventory.h"
+#include "checkpoint/adapter_set.h"
 
 /* The weights of one component directory (docs/reference.md 1.1): STEM.safetensors, or the shards that
  * STEM.safetensors.index.json names; with a variant, STEM.VARIANT.safetensors or the index
@@ -25,6 +25,7 @@ struct smalti_checkpoint {
 	int64_t count;
 	struct smalti_inventory *record; /* NULL: the weights are in files */
 	enum smalti_dtype record_dtype;
+	const struct smalti_adapter_set *adapters; /* that change tensors; NULL: none */
 };
 
 #define SMALTI_STEM_DIFFUSERS "diffusion_pytorch_model" /* transformer and vae */

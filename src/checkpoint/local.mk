@@ -1,5 +1,9 @@
 # Sources of src/checkpoint
 libcore_la_SOURCES += \
+	src/checkpoint/adapter.c src/checkpoint/adapter.h \
+	src/checkpoint/adapter_names.c src/checkpoint/adapter_names.h \
+	src/checkpoint/adapter_scale.c src/checkpoint/adapter_scale.h \
+	src/checkpoint/adapter_set.c src/checkpoint/adapter_set.h \
 	src/checkpoint/checkpoint.c src/checkpoint/checkpoint.h \
 	src/checkpoint/config.h \
 	src/checkpoint/config_model.c \

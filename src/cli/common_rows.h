@@ -26,6 +26,11 @@
 	 "load the tokenizer from DIR instead of the pipeline"}, \
 	{SMALTI_STRING(type, model.text_encoder), "text-encoder", 0, "DIR", "load the text encoder from DIR"}
 
+#define SMALTI_LORA_ROW(type, field) \
+	{SMALTI_LIST(type, field), "lora", 0, "PATH[:WEIGHT]", \
+	 "change the model by the LoRA or DoRA adapter in PATH, a safetensors file or a directory of peft or diffusers; WEIGHT " \
+	 "times, default 1"}
+
 #define SMALTI_VARIANT_ROW(type, field) \
 	{SMALTI_STRING(type, field), "variant", 0, "NAME", "variant of the weight files, such as fp16"}
 

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "cli/common_rows.h"
 #include "cli/generate_share.h"
+#include "cli/lora.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
 #include "jobs/follow.h"
@@ -128,6 +129,8 @@ static int open_all(struct smalti_generation *g, struct smalti_generate_options 
 	if (smalti_ranks_count() > 1 && !options->request.strategy && !options->request.shares)
 		options->request.strategy = "patch";
 	if (status == 0)
+		status = smalti_lora_parse(&options->lora, &options->model, error);
+	if (status == 0)
 		status = smalti_generate_check(options, error);
 	if (status == 0 && smalti_ranks_own() == 0)
 		status = open_files(g, options, error);
@@ -152,6 +155,7 @@ enum smalti_exit smalti_generate_run(void *options, int count, char **operands)
 		status = smalti_command_ranks_fail(&smalti_generate_command, &error);
 	else
 		status = smalti_ranks_own() > 0 ? follow(&g) : make_images(&g);
+	smalti_lora_free(&((struct smalti_generate_options *)options)->model);
 	if (close_all(&g, &close_error) < 0)
 		status = fail(&close_error);
 	smalti_ranks_stop();

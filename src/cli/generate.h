@@ -9,7 +9,7 @@
 
 /* The options of `smalti generate`; strings belong to argv. */
 struct smalti_generate_options {
-	struct smalti_string_list prompt;
+	struct smalti_string_list prompt, lora;
 	const char *prompts, *latents, *output;
 	struct smalti_request request; /* of every prompt, unless its line says otherwise */
 	struct smalti_model_options model;

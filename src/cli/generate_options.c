@@ -79,6 +79,7 @@ static const struct smalti_option rows[] = {
      "directory of a PixArt pipeline in diffusers' layout; default: the embedded model"},
     SMALTI_VARIANT_ROW(TYPE, model.variant),
     SMALTI_PRECISION_ROW(TYPE, model.precision),
+    SMALTI_LORA_ROW(TYPE, lora),
     SMALTI_TEXT_ENCODER_ROWS(TYPE, model),
     {SMALTI_STRING(TYPE, model.transformer), "transformer", 0, "DIR", "load the transformer from DIR"},
     {SMALTI_STRING(TYPE, model.vae), "vae-model", 0, "DIR", "load the VAE from DIR", .alias = "vae"},

@@ -17,6 +17,7 @@ libcli_la_SOURCES = \
 	src/cli/help.c src/cli/help.h \
 	src/cli/device_lines.c src/cli/device_lines.h \
 	src/cli/image_report.c src/cli/image_report.h \
+	src/cli/lora.c src/cli/lora.h \
 	src/cli/man.c \
 	src/cli/numbers.c src/cli/numbers.h \
 	src/cli/options.c src/cli/options.h \

@@ -1,5 +1,6 @@
 libcore_la_SOURCES += \
 	src/jobs/transfer_report.c src/jobs/transfer_report.h \
+	src/jobs/adapters.c src/jobs/adapters.h \
 	src/jobs/batch.h src/jobs/batch_progress.c \
 	src/jobs/bins.c src/jobs/bins.h \
 	src/jobs/digest.c \

@@ -2,6 +2,7 @@
 #include "jobs/model.h"
 #include "checkpoint/pipeline_directory.h"
 #include "graphs/pixart/dit.h"
+#include "jobs/adapters.h"
 #include "jobs/precision.h"
 #include "jobs/prompt_encoder.h"
 #include "jobs/unused.h"
@@ -56,6 +57,22 @@ static int find_paths(char *paths[PATHS], const struct smalti_model_options *o, 
 	return all ? 0 : -1;
 }
 
+static int open_adapters(struct smalti_model *model, char *const *paths, const struct smalti_model_options *o,
+			 struct smalti_error *error)
+{
+	if (o->lora_count == 0)
+		return 0;
+	model->adapters =
+	    smalti_adapters_open(o->loras, o->lora_count, paths[TEXT_FILE], paths[TRANSFORMER_FILE], error);
+	model->text.adapters = model->adapters;
+	if (model->adapters && model->text.known &&
+	    smalti_adapter_set_changes(model->adapters, SMALTI_TEXT_ENCODER))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "%s: it changes the text encoder, whose features are given",
+				   o->loras[0].path);
+	return model->adapters ? 0 : -1;
+}
+
 static int open_transformer(struct smalti_model *model, char *const *paths, const char *variant,
 			    struct smalti_error *error)
 {
@@ -66,6 +83,7 @@ static int open_transformer(struct smalti_model *model, char *const *paths, cons
 	    smalti_checkpoint_open(paths[TRANSFORMER], SMALTI_STEM_DIFFUSERS, variant, error);
 	if (!model->dit_checkpoint)
 		return -1;
+	model->dit_checkpoint->adapters = model->adapters;
 	model->denoiser = smalti_dit_new(model->task_group, &model->transformer, model->dit_checkpoint,
 					 smalti_precision_dtype(model->precision), error);
 	return model->denoiser ? 0 : -1;
@@ -112,9 +130,10 @@ static int make_digest(struct smalti_model *model, char *const *paths, struct sm
 				     paths[SCHEDULER_FILE]};
 	const struct smalti_checkpoint *const weights[] = {model->text.checkpoint, model->dit_checkpoint,
 							   model->vae_checkpoint};
-	return pieces
-		   ? smalti_digest(texts, COUNT_OF(texts), weights, COUNT_OF(weights), model->digest, error)
-		   : -1;
+	if (!pieces ||
+	    smalti_digest(texts, COUNT_OF(texts), weights, COUNT_OF(weights), model->digest, error) < 0)
+		return -1;
+	return model->adapters ? smalti_adapters_digest(model->adapters, model->digest, error) : 0;
 }
 
 static int look_for_unused(struct smalti_model *model, struct smalti_error *error)
@@ -125,6 +144,8 @@ static int look_for_unused(struct smalti_model *model, struct smalti_error *erro
 	    smalti_unused_tensors(model->dit_checkpoint, SMALTI_TRANSFORMER, &model->transformer, note,
 				  error))
 		return -1;
+	for (int i = 0; model->adapters && i < model->adapters->count; i++)
+		smalti_unused_say(note, &model->adapters->uses[i].adapter->note);
 	return smalti_unused_tensors(model->vae_checkpoint, SMALTI_VAE, &model->vae->config, note, error);
 }
 
@@ -144,7 +165,8 @@ static int open_parts(struct smalti_model *model, char *const *paths, const stru
 	    smalti_scheduler_config_read(paths[SCHEDULER_FILE], class, &model->scheduler,
 					 &model->no_scheduler, error) < 0)
 		return -1;
-	if (smalti_prompt_encoder_open(&model->text, model->task_group, paths[TOKENIZER], paths[TEXT_ENCODER],
+	if (open_adapters(model, paths, o, error) < 0 ||
+	    smalti_prompt_encoder_open(&model->text, model->task_group, paths[TOKENIZER], paths[TEXT_ENCODER],
 				       o->variant, smalti_precision_dtype(o->precision), error) < 0 ||
 	    open_transformer(model, paths, o->variant, error) < 0 ||
 	    open_vae(model, paths, o->variant, error) < 0)
@@ -213,6 +235,7 @@ void smalti_model_close(struct smalti_model *model)
 	smalti_task_group_free(model->task_group);
 	smalti_checkpoint_close(model->vae_checkpoint);
 	smalti_checkpoint_close(model->dit_checkpoint);
+	smalti_adapter_set_free(model->adapters);
 	free(model->words);
 	free(model->scheduler_path);
 	free(model);

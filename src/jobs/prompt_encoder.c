@@ -22,6 +22,7 @@ int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct sma
 	encoder->checkpoint = smalti_checkpoint_open(directory, SMALTI_STEM_T5, variant, error);
 	if (!encoder->checkpoint)
 		return -1;
+	encoder->checkpoint->adapters = encoder->adapters;
 	encoder->model =
 	    encoder->known
 		? smalti_known_texts_new(encoder->known, &encoder->config, encoder->checkpoint, error)

@@ -16,6 +16,7 @@ struct smalti_prompt_encoder {
 	struct smalti_text_encoder *model;      /* NULL: it was never opened */
 	struct smalti_t5_config config;         /* from which the model was made */
 	const struct smalti_known_texts *known; /* used instead of a model; NULL: there is a model */
+	const struct smalti_adapter_set *adapters; /* of the model, set before it is opened; NULL: none */
 	int64_t max_tokens;                     /* of a text, with its end mark; the caller's to set */
 };
 

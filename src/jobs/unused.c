@@ -26,16 +26,26 @@ static bool is_known(const char *name, const struct smalti_inventory *inventory)
 		       smalti_by_name) != NULL;
 }
 
+void smalti_unused_say(struct smalti_error *note, const struct smalti_error *more)
+{
+	struct smalti_error whole = SMALTI_NO_ERROR;
+	if (more->code == SMALTI_OK)
+		return;
+	smalti_fail(&whole, SMALTI_EUNSUPPORTED, "%s%s%s", note->message, note->message[0] ? "; " : "",
+		    more->message);
+	*note = whole;
+}
+
 static void say(const struct smalti_checkpoint *checkpoint, int64_t count, const char *names, bool lora,
 		struct smalti_error *note)
 {
-	struct smalti_error whole = SMALTI_NO_ERROR;
-	smalti_fail(&whole, SMALTI_EUNSUPPORTED, "%s%s%.200s: %lld tensor%s not used: %s%s%s", note->message,
-		    note->message[0] ? "; " : "", checkpoint->directory, (long long)count,
-		    count == 1 ? " is" : "s are", names, count > NAMED ? ", ..." : "",
+	struct smalti_error line = SMALTI_NO_ERROR;
+	smalti_fail(&line, SMALTI_EUNSUPPORTED, "%.200s: %lld tensor%s not used: %s%s%s",
+		    checkpoint->directory, (long long)count, count == 1 ? " is" : "s are", names,
+		    count > NAMED ? ", ..." : "",
 		    lora ? "; merge LoRA weights into the model with diffusers' fuse_lora() and save it"
 			 : "");
-	*note = whole;
+	smalti_unused_say(note, &line);
 }
 
 static void look(const struct smalti_checkpoint *checkpoint, const struct smalti_inventory *inventory,

@@ -12,6 +12,9 @@
 int smalti_unused_tensors(const struct smalti_checkpoint *checkpoint, enum smalti_component component,
 			  const void *config, struct smalti_error *note, struct smalti_error *error);
 
+/* Adds another line to such a note, if there is one. */
+void smalti_unused_say(struct smalti_error *note, const struct smalti_error *more);
+
 enum { SMALTI_DIGEST_LENGTH = 32 }; /* hexadecimal digits */
 
 /* Identifies models at little cost: XXH3 over whole small files (an absent one differs from an empty

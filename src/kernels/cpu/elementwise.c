@@ -29,6 +29,12 @@ void FOR_ISA(smalti_add)(int64_t count, const float *x, const float *z, float *y
 	}
 }
 
+void FOR_ISA(smalti_add_scaled)(int64_t count, double scale, const float *x, double *y)
+{
+	for (int64_t i = 0; i < count; i++)
+		y[i] += scale * (double)x[i];
+}
+
 void FOR_ISA(smalti_gate_add)(int64_t count, const float *gate, const float *z, float *y)
 {
 	for (int64_t i = 0; i < count; i += LANES) {

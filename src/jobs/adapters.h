@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "checkpoint/adapter_set.h"
+#include "smalti/model.h"
+
+/* Reads the adapters of a model whose components have these config.json; NULL with an error. */
+struct smalti_adapter_set *smalti_adapters_open(const struct smalti_lora *loras, int64_t count,
+						const char *text_encoder_config,
+						const char *transformer_config, struct smalti_error *error);
+/* Changes the digest of a model to that of the model with these adapters and weights. */
+int smalti_adapters_digest(const struct smalti_adapter_set *adapters, char *digest,
+			   struct smalti_error *error);
