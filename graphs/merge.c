@@ -65,10 +65,9 @@ static void sum_row(const struct smalti_merge *m, int64_t row, int64_t first_in,
 	for (int t = 0; t < m->count; t++) {
 		const struct smalti_low_rank *c = m->terms[t].change;
 		for (int64_t r = 0; r < c->rank; r++)
-			smalti_kernels()->add_scaled(in,
-						     m->terms[t].weight * c->scale *
-							 (double)c->b[row * c->rank + r],
-						     c->a + r * c->in + first_in, sum);
+			smalti_kernels()->add_scaled(
+			    in, m->terms[t].weight * c->scale * (double)c->b[row * c->rank + r],
+			    c->a + r * c->in + first_in, sum);
 	}
 }
 

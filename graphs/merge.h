@@ -7,7 +7,8 @@
  * to f32. Nothing is kept but DoRA's factors: rows are computed where they are asked for. */
 struct smalti_merge;
 
-/* Makes it of a whole tensor and the adapters that change it; both outlive it. *merge is NULL if none does. */
+/* Makes it of a whole tensor and the adapters that change it; both outlive it. *merge is NULL if none does.
+ */
 int smalti_merge_new(struct smalti_merge **merge, const struct smalti_adapter_set *adapters,
 		     const struct smalti_tensor_view *tensor, struct smalti_error *error);
 void smalti_merge_free(struct smalti_merge *merge); /* NULL is allowed */

@@ -137,10 +137,10 @@ static int form_copied(const struct smalti_weight_source *source, enum smalti_de
 
 static bool is_copied(const struct smalti_weight_source *source)
 {
-	bool merged = false;
+	bool copied = source->row > source->in;
 	for (int i = 0; i < source->parts; i++)
-		merged = merged || source->merge[i];
-	return merged || source->row > source->in;
+		copied = copied || source->merge[i];
+	return copied;
 }
 
 static int make(const void *weight, enum smalti_device_kind device, void *memory, int64_t bytes,

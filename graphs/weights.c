@@ -201,16 +201,23 @@ struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_
 	return vector(weights, SMALTI_F32, 2, (const int64_t[]){rows, columns}, name);
 }
 
+/* Leaves a table in the file, or, if adapters change it, makes its form. */
+static struct smalti_weight *whole_table(struct smalti_weight *weight, int64_t columns)
+{
+	weight->raw = !smalti_weight_is_merged(weight);
+	weight->source.in = columns;
+	return whole(weight);
+}
+
 struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					   enum smalti_dtype *dtype, const char *name)
 {
 	struct smalti_weight *weight = add(weights, SMALTI_WEIGHT_VECTOR);
 	if (!weight)
 		return NULL;
-	weight->raw = true;
 	add_part(weight, 2, (const int64_t[]){rows, columns}, name);
-	*dtype = weight->source.part[0].dtype;
-	return whole(weight);
+	*dtype = smalti_weight_is_merged(weight) ? SMALTI_F32 : weight->source.part[0].dtype;
+	return whole_table(weight, columns);
 }
 
 /* Stacks here: too many parts for one task, and small. */
@@ -371,10 +378,12 @@ struct smalti_weight *smalti_weights_table_rows(const struct smalti_weight *tabl
 {
 	const struct smalti_slice slice = {first, rows, 0, columns};
 	struct smalti_weight *weight = slice_of(table, &slice, columns);
-	if (!weight)
-		return NULL;
-	weight->raw = true;
-	return whole(weight);
+	return weight ? whole_table(weight, columns) : NULL;
+}
+
+bool smalti_weight_is_merged(const struct smalti_weight *weight)
+{
+	return weight->source.merge[0] || weight->source.merge[1] || weight->source.merge[2];
 }
 
 bool smalti_weight_is_raw(const struct smalti_weight *weight)
@@ -439,6 +448,8 @@ const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *
 void smalti_weight_read_ahead(struct smalti_task_group *task_group, struct smalti_weight *weight,
 			      struct smalti_tile *after)
 {
+	if (!weight->raw)
+		return;
 	struct smalti_tile *tile = smalti_weight_tile(weight);
 	smalti_task_group_behind(task_group, after);
 	smalti_insert(read_ahead, task_group, (.weight = tile), .bytes = weight->source.part[0].bytes);
@@ -447,6 +458,11 @@ void smalti_weight_read_ahead(struct smalti_task_group *task_group, struct smalt
 
 void smalti_weight_drop(struct smalti_task_group *task_group, struct smalti_weight *weight)
 {
-	smalti_insert(drop_pages, task_group, (.weight = smalti_weight_tile(weight)),
-		      .bytes = weight->source.part[0].bytes);
+	if (weight->raw) {
+		smalti_insert(drop_pages, task_group, (.weight = smalti_weight_tile(weight)),
+			      .bytes = weight->source.part[0].bytes);
+		return;
+	}
+	smalti_tile_release(weight->tile);
+	weight->tile = NULL;
 }

@@ -31,7 +31,7 @@ base_tests = tests/test_bins tests/test_error tests/test_file tests/test_interpo
 kernels_tests = tests/test_attention tests/test_attention_bits tests/test_backward tests/test_conv tests/test_dense \
 	tests/test_elementwise tests/test_isa tests/test_matmul tests/test_matmul_raw tests/test_norms \
 	tests/test_onednn tests/test_optimizers tests/test_resize
-files_tests = tests/test_archives tests/test_bad_dataset tests/test_caption tests/test_checkpoint \
+files_tests = tests/test_adapter_files tests/test_archives tests/test_bad_dataset tests/test_caption tests/test_checkpoint \
 	tests/test_config tests/test_config_scheduler tests/test_dataset tests/test_dataset_damage \
 	tests/test_dataset_files tests/test_dataset_sources tests/test_deflate tests/test_exif \
 	tests/test_image tests/test_image_damage tests/test_image_writer tests/test_input_image \
@@ -45,7 +45,7 @@ rt_tests = tests/test_counting tests/test_counts tests/test_crossings tests/test
 	tests/test_environment tests/test_fusion tests/test_insertion tests/test_lanes tests/test_memory_limit \
 	tests/test_perf_models tests/test_places tests/test_policies tests/test_rates tests/test_schedule \
 	tests/test_session tests/test_slowdown tests/test_tile_forms tests/test_timetable tests/test_topology tests/test_transfers
-graphs_tests = tests/test_attend_tile tests/test_batch tests/test_codelets tests/test_codelets_diffusion tests/test_codelets_t5 \
+graphs_tests = tests/test_adapters tests/test_attend_tile tests/test_batch tests/test_codelets tests/test_codelets_diffusion tests/test_codelets_t5 \
 	tests/test_codelets_vae tests/test_decode_places tests/test_device_linear tests/test_device_plans \
 	tests/test_devices tests/test_diffusion tests/test_features tests/test_full_geometry tests/test_generate \
 	tests/test_golden tests/test_hostile_models tests/test_make_model tests/test_model tests/test_plans \
@@ -240,7 +240,7 @@ clean-local:
 # A fuzzer is tests/fuzz/fuzz_SUBJECT.c, its first inputs tests/fuzz/corpus/SUBJECT/*: a word here adds it. All are one program,
 # and each a link to it, as tests are.
 if FUZZERS
-fuzzers = tests/fuzz/fuzz_caption tests/fuzz/fuzz_config tests/fuzz/fuzz_dataset tests/fuzz/fuzz_image tests/fuzz/fuzz_npy \
+fuzzers = tests/fuzz/fuzz_adapter tests/fuzz/fuzz_caption tests/fuzz/fuzz_config tests/fuzz/fuzz_dataset tests/fuzz/fuzz_image tests/fuzz/fuzz_npy \
 	tests/fuzz/fuzz_parse tests/fuzz/fuzz_png tests/fuzz/fuzz_prompts tests/fuzz/fuzz_run tests/fuzz/fuzz_safetensors \
 	tests/fuzz/fuzz_schedule tests/fuzz/fuzz_serve tests/fuzz/fuzz_shard tests/fuzz/fuzz_spiece tests/fuzz/fuzz_tokenizer
 EXTRA_PROGRAMS += tests/fuzz/run_fuzz

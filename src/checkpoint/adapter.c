@@ -12,7 +12,8 @@ enum { MAX_CONFIG = 4 << 20, NAMED = 3, RANK_MAX = 65536 };
 /* The reading of one file. */
 struct reading {
 	const char *path;
-	struct smalti_safetensors *file;
+	const struct smalti_safetensors *file;
+	const cJSON *config; /* peft's; NULL: none */
 	struct smalti_known_modules known;
 	const struct smalti_tensor_view *(*found)[SMALTI_ADAPTER_ROLES]; /* of each known module */
 	struct smalti_adapter_scaling scaling[SMALTI_ADAPTED_COMPONENTS];
@@ -48,15 +49,16 @@ static char *find_weights(const char *path, struct smalti_error *error)
 	return NULL;
 }
 
-/* Reads peft's configuration beside its weights. */
-static cJSON *read_config(const char *weights, struct smalti_error *error)
+/* Reads peft's configuration beside its weights; *config is NULL for other files. */
+static int read_config(const char *weights, cJSON **config, struct smalti_error *error)
 {
 	const char *slash = strrchr(weights, '/');
 	const int directory = slash ? (int)(slash + 1 - weights) : 0;
 	if (strcmp(weights + directory, peft_weights) != 0)
-		return NULL;
+		return 0;
 	SCOPED(free) char *path = smalti_format(error, "%.*s%s", directory, weights, peft_config);
-	return path ? smalti_json_read(path, MAX_CONFIG, error) : NULL;
+	*config = path ? smalti_json_read(path, MAX_CONFIG, error) : NULL;
+	return *config ? 0 : -1;
 }
 
 /* --- scaling ---------------------------------------------------------------------------------- */
@@ -86,13 +88,11 @@ static int read_metadata(struct reading *r, struct smalti_error *error)
 
 static int read_scaling(struct reading *r, struct smalti_error *error)
 {
-	struct smalti_error failure = SMALTI_NO_ERROR;
-	SCOPED(cJSON_Delete) cJSON *config = read_config(r->path, &failure);
-	if (smalti_pass(error, &failure) < 0)
-		return -1;
-	int status = config ? 0 : read_metadata(r, error);
-	for (int c = 0; config && c < SMALTI_ADAPTED_COMPONENTS && status == 0; c++)
-		status = smalti_adapter_scaling_read(&r->scaling[c], config, "", error);
+	int status = r->config ? 0 : read_metadata(r, error);
+	for (int c = 0; r->config && c < SMALTI_ADAPTED_COMPONENTS && status == 0; c++)
+		status = smalti_adapter_scaling_read(&r->scaling[c], r->config, "", error);
+	if (r->config && status < 0)
+		smalti_error_prefix(error, "%s", peft_config);
 	return status;
 }
 
@@ -268,7 +268,8 @@ static int read_scale(const struct reading *r, const struct smalti_known_module 
 static int read_magnitude(const struct smalti_tensor_view *const found[], int64_t first, int64_t all,
 			  struct smalti_low_rank *change, struct smalti_error *error)
 {
-	const struct smalti_tensor_view *m = found[SMALTI_ADAPTER_MAGNITUDE], *scale = found[SMALTI_ADAPTER_SCALE];
+	const struct smalti_tensor_view *m = found[SMALTI_ADAPTER_MAGNITUDE],
+					*scale = found[SMALTI_ADAPTER_SCALE];
 	if (m && scale)
 		return smalti_fail(error, SMALTI_EFORMAT, "tensors %.200s and %.200s are for the same matrix",
 				   m->name, scale->name);
@@ -357,36 +358,45 @@ static int read_all(struct reading *r, const struct smalti_adapter_base *base, s
 	int status = 0;
 	for (int64_t i = 0; i < r->known.count && status == 0; i++)
 		status = add_module(r, &r->known.modules[i], error);
-	return status == 0 && smalti_safetensors_check(r->file, error) == 0 ? sort(r->adapter, error) : -1;
+	return status == 0 ? sort(r->adapter, error) : -1;
 }
 
-static int read_file(struct smalti_adapter *adapter, const char *path, const struct smalti_adapter_base *base,
-		     struct smalti_error *error)
+struct smalti_adapter *smalti_adapter_read(const struct smalti_safetensors *file, const cJSON *config,
+					   const char *path, const struct smalti_adapter_base *base,
+					   struct smalti_error *error)
 {
-	struct reading r = {.path = path, .adapter = adapter};
-	r.file = smalti_safetensors_open(path, error);
-	if (!r.file)
-		return -1;
-	const int status = read_all(&r, base, error);
+	struct smalti_adapter *adapter = smalti_calloc(1, sizeof(*adapter), error);
+	if (!adapter)
+		return NULL;
+	struct reading r = {.path = path, .file = file, .config = config, .adapter = adapter};
+	adapter->path = smalti_format(error, "%s", path);
+	int status = adapter->path ? read_all(&r, base, error) : -1;
 	if (status < 0)
 		smalti_error_prefix(error, "%s", path);
 	for (int c = 0; c < SMALTI_ADAPTED_COMPONENTS; c++)
 		smalti_adapter_scaling_free(&r.scaling[c]);
 	smalti_known_modules_free(&r.known);
 	free(r.found);
-	smalti_safetensors_close(r.file);
-	return status;
+	if (status == 0)
+		return adapter;
+	smalti_adapter_close(adapter);
+	return NULL;
 }
+
+SCOPED_RELEASE(struct smalti_safetensors *, smalti_safetensors_close)
 
 struct smalti_adapter *smalti_adapter_open(const char *path, const struct smalti_adapter_base *base,
 					   struct smalti_error *error)
 {
 	SCOPED(free) char *weights = find_weights(path, error);
-	struct smalti_adapter *adapter = weights ? smalti_calloc(1, sizeof(*adapter), error) : NULL;
-	if (!adapter)
+	SCOPED(cJSON_Delete) cJSON *config = NULL;
+	if (!weights || read_config(weights, &config, error) < 0)
 		return NULL;
-	adapter->path = smalti_format(error, "%s", path);
-	if (adapter->path && read_file(adapter, weights, base, error) == 0)
+	SCOPED(smalti_safetensors_close)
+	struct smalti_safetensors *file = smalti_safetensors_open(weights, error);
+	struct smalti_adapter *adapter =
+	    file ? smalti_adapter_read(file, config, weights, base, error) : NULL;
+	if (!adapter || smalti_safetensors_check(file, error) == 0)
 		return adapter;
 	smalti_adapter_close(adapter);
 	return NULL;

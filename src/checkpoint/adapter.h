@@ -41,6 +41,10 @@ struct smalti_adapter {
  * belong to a module of the base, which outlives the adapter. */
 struct smalti_adapter *smalti_adapter_open(const char *path, const struct smalti_adapter_base *base,
 					   struct smalti_error *error);
+/* Reads it from an open file and peft's configuration, which may be NULL; messages name `path`. */
+struct smalti_adapter *smalti_adapter_read(const struct smalti_safetensors *file, const cJSON *config,
+					   const char *path, const struct smalti_adapter_base *base,
+					   struct smalti_error *error);
 void smalti_adapter_close(struct smalti_adapter *adapter); /* NULL is allowed */
 
 /* Finds the change of a tensor; NULL: it does not change. */

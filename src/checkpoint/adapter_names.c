@@ -37,12 +37,18 @@ static const struct {
 	const char *text;
 	bool flat;
 } prefixes[] = {
-    {"base_model.model.", false}, {"unet.base_model.model.", false},
-    {"transformer.", false},      {"diffusion_model.", false},
-    {"unet.", false},             {"text_encoder.", false},
-    {"", false},                  {"lora_transformer_", true},
-    {"lora_unet_", true},         {"lora_te_", true},
-    {"lora_te1_", true},          {"lycoris_", true},
+    {"base_model.model.", false},
+    {"unet.base_model.model.", false},
+    {"transformer.", false},
+    {"diffusion_model.", false},
+    {"unet.", false},
+    {"text_encoder.", false},
+    {"", false},
+    {"lora_transformer_", true},
+    {"lora_unet_", true},
+    {"lora_te_", true},
+    {"lora_te1_", true},
+    {"lycoris_", true},
 };
 
 /* Endings of tensors' names. Savers may put the adapter's name where `named` is set: lora_A.default.weight.
@@ -249,7 +255,8 @@ static int64_t count_blocks(const struct smalti_known_modules *known, const char
 	for (bool found = true; found; count += found) {
 		const int size = snprintf(other, sizeof(other), "%.*s%" PRId64 "%.*s", (int)first, name,
 					  count, (int)(length - last), name + last);
-		found = size < (int)sizeof(other) && smalti_known_modules_find(known, other, (size_t)size) >= 0;
+		found =
+		    size < (int)sizeof(other) && smalti_known_modules_find(known, other, (size_t)size) >= 0;
 	}
 	return count;
 }

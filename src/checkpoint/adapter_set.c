@@ -3,9 +3,8 @@
 
 #include <math.h>
 
-struct smalti_adapter_set *
-smalti_adapter_set_new(struct smalti_inventory tensors[SMALTI_ADAPTED_COMPONENTS],
-		       struct smalti_error *error)
+struct smalti_adapter_set *smalti_adapter_set_new(struct smalti_inventory tensors[SMALTI_ADAPTED_COMPONENTS],
+						  struct smalti_error *error)
 {
 	struct smalti_adapter_set *set = smalti_calloc(1, sizeof(*set), error);
 	for (int c = 0; c < SMALTI_ADAPTED_COMPONENTS; c++)

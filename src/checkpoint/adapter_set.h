@@ -14,9 +14,8 @@ struct smalti_adapter_set {
 };
 
 /* Makes a set without adapters; it takes the lists of tensors over. NULL without memory. */
-struct smalti_adapter_set *
-smalti_adapter_set_new(struct smalti_inventory tensors[SMALTI_ADAPTED_COMPONENTS],
-		       struct smalti_error *error);
+struct smalti_adapter_set *smalti_adapter_set_new(struct smalti_inventory tensors[SMALTI_ADAPTED_COMPONENTS],
+						  struct smalti_error *error);
 /* Reads an adapter and adds it. DoRA beside another change of the same matrix is refused: the order of the
  * two would matter. */
 int smalti_adapter_set_add(struct smalti_adapter_set *set, const char *path, double weight,
