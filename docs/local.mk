@@ -1,6 +1,7 @@
 dist_doc_DATA = \
 	README.md \
 	LICENSE \
+	docs/adapters.md \
 	docs/architecture.md \
 	docs/datasets.md \
 	docs/decisions.md \

@@ -30,6 +30,13 @@ struct smalti_denoiser_functions {
 					  const struct smalti_checkpoint *checkpoint, int64_t layers,
 					  struct smalti_error *error);
 
+	/* Makes a model with the same weights and, unmerged, the adapters' changes, which both outlive it.
+	 * They are of LoRA alone. */
+	struct smalti_denoiser *(*adapted)(const struct smalti_denoiser *denoiser,
+					   struct smalti_task_group *task_group,
+					   const struct smalti_adapter_set *adapters,
+					   struct smalti_error *error);
+
 	/* Takes `text` as f32 [tokens, text_width]. */
 	struct smalti_cross_cache *(*cross_cache)(struct smalti_denoiser *denoiser,
 						  struct smalti_task_group *task_group,

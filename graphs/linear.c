@@ -53,12 +53,66 @@ static void insert(struct smalti_task_group *task_group, const struct smalti_lin
 	smalti_insert_matmul(task_group, &buffers, arguments);
 }
 
+/* Makes y of the sum t, both [rows, out]. */
+static void finish(struct smalti_task_group *task_group, const struct matmul_arguments *arguments,
+		   struct smalti_tile *t, struct smalti_tile *y)
+{
+	const int64_t count = arguments->rows * arguments->out;
+	if (arguments->epilogue == SMALTI_EPILOGUE_GELU)
+		smalti_insert(gelu, task_group, (.x = t, .y = y), .count = count, .dtype = arguments->result);
+	else if (arguments->epilogue == SMALTI_EPILOGUE_SILU)
+		smalti_insert(silu, task_group, (.x = t, .y = y), .count = count);
+	else
+		smalti_insert(convert, task_group, (.x = t, .y = y), .count = count, .from = SMALTI_F32,
+			      .to = arguments->result);
+}
+
+/* Inserts the product and what adapters add to it, before the epilogue. */
+static void insert_adapted(struct smalti_task_group *task_group, const struct smalti_linear *linear,
+			   const struct matmul_arguments *arguments, struct smalti_tile *x,
+			   struct smalti_tile *gates, struct smalti_tile *y)
+{
+	const struct smalti_low_rank_pair *pair = linear->low_rank;
+	const int64_t rows = arguments->rows, row = (int64_t)sizeof(float);
+	const bool gated = arguments->epilogue == SMALTI_EPILOGUE_GATE_ADD;
+	const bool adds = gated || arguments->epilogue == SMALTI_EPILOGUE_ADD;
+	const bool sum =
+	    adds || (arguments->epilogue == SMALTI_EPILOGUE_NONE && arguments->result == SMALTI_F32);
+	struct matmul_arguments base = *arguments;
+	struct smalti_tile *u = smalti_tile_new(task_group, rows, pair->down.out * row);
+	struct smalti_tile *t = sum ? y : smalti_tile_new(task_group, rows, linear->out * row);
+	const struct matmul_arguments down =
+	    arguments_of(&pair->down, rows, arguments->x_dtype, SMALTI_EPILOGUE_NONE, SMALTI_F32);
+	struct matmul_arguments up = arguments_of(
+	    &pair->up, rows, SMALTI_F32, gated ? SMALTI_EPILOGUE_GATE_ADD : SMALTI_EPILOGUE_ADD, SMALTI_F32);
+	up.gate_row = arguments->gate_row;
+	if (!sum) {
+		base.epilogue = SMALTI_EPILOGUE_NONE;
+		base.result = SMALTI_F32;
+	}
+	insert(task_group, &pair->down, &down, x, NULL, u);
+	insert(task_group, linear, &base, x, gates, t);
+	insert(task_group, &pair->up, &up, u, gates, t);
+	if (!sum) {
+		finish(task_group, arguments, t, y);
+		smalti_tile_release(t);
+	}
+	smalti_tile_release(u);
+}
+
+static void insert_layer(struct smalti_task_group *task_group, const struct smalti_linear *linear,
+			 const struct matmul_arguments *arguments, struct smalti_tile *x,
+			 struct smalti_tile *gates, struct smalti_tile *y)
+{
+	(linear->low_rank ? insert_adapted : insert)(task_group, linear, arguments, x, gates, y);
+}
+
 void smalti_linear_into(struct smalti_task_group *task_group, const struct smalti_linear *linear,
 			int64_t rows, enum smalti_dtype x_dtype, struct smalti_tile *x,
 			enum smalti_epilogue epilogue, enum smalti_dtype result, struct smalti_tile *y)
 {
 	const struct matmul_arguments arguments = arguments_of(linear, rows, x_dtype, epilogue, result);
-	insert(task_group, linear, &arguments, x, NULL, y);
+	insert_layer(task_group, linear, &arguments, x, NULL, y);
 }
 
 void smalti_linear_add(struct smalti_task_group *task_group, const struct smalti_linear *linear, int64_t rows,
@@ -66,7 +120,7 @@ void smalti_linear_add(struct smalti_task_group *task_group, const struct smalti
 {
 	const struct matmul_arguments arguments =
 	    arguments_of(linear, rows, x_dtype, SMALTI_EPILOGUE_ADD, SMALTI_F32);
-	insert(task_group, linear, &arguments, x, NULL, y);
+	insert_layer(task_group, linear, &arguments, x, NULL, y);
 }
 
 void smalti_linear_gate_add(struct smalti_task_group *task_group, const struct smalti_linear *linear,
@@ -76,5 +130,5 @@ void smalti_linear_gate_add(struct smalti_task_group *task_group, const struct s
 	struct matmul_arguments arguments =
 	    arguments_of(linear, rows, x_dtype, SMALTI_EPILOGUE_GATE_ADD, SMALTI_F32);
 	arguments.gate_row = gate_row;
-	insert(task_group, linear, &arguments, x, gates, y);
+	insert_layer(task_group, linear, &arguments, x, gates, y);
 }

@@ -29,6 +29,11 @@ struct smalti_weights *smalti_weights_new(struct smalti_task_group *task_group,
 	return weights;
 }
 
+const struct smalti_checkpoint *smalti_weights_checkpoint(const struct smalti_weights *weights)
+{
+	return weights->checkpoint;
+}
+
 int smalti_weights_status(const struct smalti_weights *weights, struct smalti_error *error)
 {
 	return smalti_pass(error, &weights->error);
@@ -303,6 +308,27 @@ struct smalti_linear smalti_weights_linear_1x1(struct smalti_weights *weights, i
 {
 	return smalti_weights_reshaped(weights, (const int64_t[]){out, in, 1, 1}, 4, weights->compute,
 				       prefix);
+}
+
+struct smalti_linear smalti_weights_given(struct smalti_weights *weights, int64_t in, int64_t out,
+					  enum smalti_dtype compute, float *values)
+{
+	struct smalti_weight *weight = add(weights, SMALTI_WEIGHT_MATRIX);
+	if (!weight) {
+		free(values);
+		return (struct smalti_linear){0};
+	}
+	weight->fixed = true;
+	weight->host = values;
+	weight->source.parts = 1;
+	weight->source.part[0] = (struct smalti_tensor_view){.name = "adapter",
+							     .dtype = SMALTI_F32,
+							     .rank = 2,
+							     .shape = {out, in},
+							     .data = values,
+							     .bytes = out * in * (int64_t)sizeof(float)};
+	return (struct smalti_linear){
+	    .weight = whole_matrix(weight, compute, in, out), .in = in, .out = out, .compute = compute};
 }
 
 struct smalti_kernel smalti_weights_conv(struct smalti_weights *weights, int64_t in, int64_t out, int stride,

@@ -18,6 +18,13 @@ struct smalti_linear {
 	struct smalti_weight *weight, *bias;
 	int64_t in, out;
 	enum smalti_dtype compute;
+	const struct smalti_low_rank_pair *low_rank; /* of adapters that are not merged; NULL: none */
+};
+
+/* What such adapters add to x·Wᵀ: (x·downᵀ)·upᵀ; `down` has their matrices A on top of each other, `up` their
+ * w·s·B beside each other. */
+struct smalti_low_rank_pair {
+	struct smalti_linear down, up;
 };
 
 /* A 3×3 convolution [out, in, 3, 3] with its bias. */
@@ -45,6 +52,7 @@ struct smalti_parameters;
 struct smalti_weights *smalti_weights_of_parameters(const struct smalti_parameters *parameters,
 						    enum smalti_dtype compute, struct smalti_error *error);
 bool smalti_weights_train(const struct smalti_weights *weights);
+const struct smalti_checkpoint *smalti_weights_checkpoint(const struct smalti_weights *weights);
 int smalti_weights_status(const struct smalti_weights *weights, struct smalti_error *error);
 /* Sets whether made forms live only until smalti_weight_done() and are made again at the next use. Otherwise,
  * and at first, they live as long as the weights. */
@@ -91,6 +99,10 @@ struct smalti_linear smalti_weights_linear_1x1(struct smalti_weights *weights, i
 /* Adds a tensor of any shape as the matrix [shape[0], product of the others], for products in `compute`. */
 struct smalti_linear smalti_weights_reshaped(struct smalti_weights *weights, const int64_t *shape, int rank,
 					     enum smalti_dtype compute, const char *prefix);
+/* Adds a matrix that is not in a file: f32 [out, in] at `values`, which the weights free, even after an
+ * error. */
+struct smalti_linear smalti_weights_given(struct smalti_weights *weights, int64_t in, int64_t out,
+					  enum smalti_dtype compute, float *values);
 struct smalti_kernel smalti_weights_conv(struct smalti_weights *weights, int64_t in, int64_t out, int stride,
 					 const char *prefix);
 struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64_t channels,

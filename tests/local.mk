@@ -131,6 +131,7 @@ dist_check_SCRIPTS += tests/environments.sh
 dist_check_SCRIPTS += tests/export.sh
 dist_check_SCRIPTS += tests/export_disk.sh
 dist_check_SCRIPTS += tests/extract.sh
+dist_check_SCRIPTS += tests/lora.sh
 dist_check_SCRIPTS += tests/extract_golden.sh
 dist_check_SCRIPTS += tests/extract_kill.sh
 dist_check_SCRIPTS += tests/generate_basic.sh

@@ -21,7 +21,9 @@ static void free_dit(struct smalti_denoiser *denoiser)
 	if (!dit)
 		return;
 	smalti_dit_shards_free(dit);
-	smalti_weights_free(denoiser->weights);
+	if (!dit->adapted)
+		smalti_weights_free(denoiser->weights);
+	smalti_dit_adapted_free(dit->adapted);
 	free(dit->blocks);
 	free(dit);
 }
@@ -31,6 +33,7 @@ static const struct smalti_denoiser_functions functions = {
     .cross_cache_bytes = smalti_dit_cross_cache_bytes,
     .working_bytes = working_bytes,
     .sketch = smalti_dit_sketch,
+    .adapted = smalti_dit_adapt,
     .cross_cache = smalti_dit_cross_cache,
     .release_cross_cache = smalti_dit_release_cross_cache,
     .conditions = smalti_dit_conditions,

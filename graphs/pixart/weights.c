@@ -60,14 +60,20 @@ static void load_block(struct smalti_dit *dit, int64_t i)
 }
 
 /* Training rounds the patches' products as it does the others; for images they stay f32. */
+void smalti_dit_load_patch(struct smalti_dit *dit, struct smalti_weights *weights)
+{
+	const struct smalti_transformer_config *c = &dit->config;
+	dit->patch = smalti_weights_reshaped(
+	    weights, (const int64_t[]){c->width, c->in_channels, c->patch_size, c->patch_size}, 4,
+	    smalti_weights_train(weights) ? dit->compute : SMALTI_F32, "pos_embed.proj");
+}
+
 int smalti_dit_load(struct smalti_dit *dit, struct smalti_error *error)
 {
 	const struct smalti_transformer_config *c = &dit->config;
 	struct smalti_weights *weights = dit->denoiser.weights;
 	const bool trains = smalti_weights_train(weights);
-	dit->patch = smalti_weights_reshaped(
-	    weights, (const int64_t[]){c->width, c->in_channels, c->patch_size, c->patch_size}, 4,
-	    trains ? dit->compute : SMALTI_F32, "pos_embed.proj");
+	smalti_dit_load_patch(dit, weights);
 	dit->timestep = load_embedder(dit, c->width, "timestep_embedder");
 	if (c->additional_conditions) {
 		dit->resolution = load_embedder(dit, c->width / 3, "resolution_embedder");

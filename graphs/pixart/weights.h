@@ -31,8 +31,27 @@ struct smalti_dit {
 	struct smalti_weight *final_table;  /* [2, width]: shift, scale */
 	struct smalti_dit_block *blocks;
 	struct smalti_linear out;
-	struct smalti_dit_shards *shards; /* that strategies needed */
+	struct smalti_dit_shards *shards;   /* that strategies needed */
+	struct smalti_dit_adapted *adapted; /* of a model with unmerged adapters; else NULL */
 };
+
+/* What a model with unmerged adapters has beside the weights of the model that it is made from. */
+struct smalti_dit_adapted {
+	struct smalti_checkpoint checkpoint; /* that model's, with the adapters */
+	struct smalti_weights *weights;
+	struct smalti_low_rank_pair *pairs;
+	int64_t count;
+};
+
+/* adapted.c: see struct smalti_denoiser_functions. @{ */
+struct smalti_denoiser *smalti_dit_adapt(const struct smalti_denoiser *denoiser,
+					 struct smalti_task_group *task_group,
+					 const struct smalti_adapter_set *adapters,
+					 struct smalti_error *error);
+void smalti_dit_adapted_free(struct smalti_dit_adapted *adapted); /* NULL is allowed */
+/* @} */
+/* Loads the embedding of patches. */
+void smalti_dit_load_patch(struct smalti_dit *dit, struct smalti_weights *weights);
 
 /* Makes a model of the given weights, which it owns, even after an error. */
 struct smalti_dit *smalti_dit_of(struct smalti_weights *weights,

@@ -66,6 +66,9 @@ struct smalti_request {
 	const char *scheduler; /**< see smalti_scheduler_name(); NULL: the model's own */
 	enum smalti_cleaning cleaning;
 	enum smalti_noise noise;
+	/** LoRA adapters of this request alone, "PATH[:WEIGHT]" with commas between several; they are not
+	 * merged into the model's weights (docs/adapters.md). NULL: none. */
+	const char *lora;
 	/** Instead of noise: f32 [images, channels, height, width] of the padded latents, already multiplied
 	 * by the scheduler's initial sigma; NULL: draw noise. */
 	const float *latents;
@@ -103,6 +106,10 @@ struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, str
 const char *smalti_plan_strategy(const struct smalti_plan *plan);
 const char *smalti_plan_shares(const struct smalti_plan *plan);
 /** @} */
+
+/** The digest of the model with the request's own adapters, as struct smalti_model_info has it; NULL: it has
+ * none. It is the plan's. */
+const char *smalti_plan_lora(const struct smalti_plan *plan);
 
 /** What a place, the CPUs with main memory or a device, bears of the last pass of an image's denoising. Bytes
  * are those of docs/strategies.md; weights and captions, which come to it once, are not in what it receives.

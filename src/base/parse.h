@@ -6,6 +6,12 @@
 /* Functions that parse numbers written by people. The whole text must be the number: no blanks, nothing after
  * it, no hexadecimal; independent of the locale. Errors are SMALTI_EINVAL: "expected ..., found '...'". */
 
+/* Texts of a repeatable option in their order; they belong to argv, the array to the option. */
+struct smalti_string_list {
+	const char **items;
+	int count;
+};
+
 struct smalti_size {
 	int64_t width, height;
 };

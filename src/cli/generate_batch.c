@@ -261,6 +261,7 @@ struct smalti_plan *smalti_generation_resolve(const struct smalti_generation *ge
 	if (plan) { /* for the metadata */
 		request->strategy = smalti_plan_strategy(plan);
 		request->shares = smalti_plan_shares(plan);
+		request->lora = smalti_plan_lora(plan);
 	}
 	return plan;
 }

@@ -17,7 +17,7 @@ static const struct smalti_option rows[] = {
      "read prompts from FILE, one per line (- for standard input): plain text, or JSON Lines with \"prompt\" "
      "and, to override the options given here, \"id\", \"negative_prompt\", \"seed\", \"width\", \"height\", "
      "\"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", \"scheduler\", "
-     "\"use_resolution_binning\""},
+     "\"use_resolution_binning\", \"lora\""},
     {SMALTI_STRING(TYPE, request.negative_prompt), "negative", 'n', "TEXT",
      "negative prompt: what the images should not show", .alias = "negative-prompt"},
     SMALTI_CLEANING_ROW(TYPE, request.cleaning, "prompts"),

@@ -1,20 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/lora.h"
-#include "base/parse.h"
-
-enum { WEIGHT_MAX = 1000 };
-
-/* Splits one text, in place. What follows the last colon is a weight if it is a number. */
-static int parse(char *text, struct smalti_lora *lora, struct smalti_error *error)
-{
-	char *colon = strrchr(text, ':');
-	*lora = (struct smalti_lora){.path = text, .weight = 1};
-	if (colon && smalti_parse_double(colon + 1, -WEIGHT_MAX, WEIGHT_MAX, &lora->weight, NULL) == 0)
-		*colon = 0;
-	else
-		lora->weight = 1;
-	return *text ? 0 : smalti_fail(error, SMALTI_EINVAL, "--lora: expected PATH[:WEIGHT], found nothing");
-}
+#include "jobs/adapters.h"
 
 int smalti_lora_parse(const struct smalti_string_list *texts, struct smalti_model_options *model,
 		      struct smalti_error *error)
@@ -31,7 +17,7 @@ int smalti_lora_parse(const struct smalti_string_list *texts, struct smalti_mode
 	int status = 0;
 	for (int i = 0; i < texts->count && status == 0; i++) {
 		memcpy(copy, texts->items[i], strlen(texts->items[i]) + 1);
-		status = parse(copy, &loras[i], error);
+		status = smalti_lora_read(copy, "--lora", &loras[i], error);
 		copy += strlen(texts->items[i]) + 1;
 	}
 	return status;

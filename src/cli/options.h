@@ -29,12 +29,6 @@ enum smalti_option_kind {
 	SMALTI_OPTION_CHOICE,
 };
 
-/* Texts of a repeatable option in their order; they belong to argv, the array to the option. */
-struct smalti_string_list {
-	const char **items;
-	int count;
-};
-
 struct smalti_option {
 	enum smalti_option_kind kind;
 	size_t offset;            /* of the value in the command's option struct */

@@ -42,6 +42,8 @@ static const struct smalti_option rows[] = {
      "directory of a PixArt pipeline in diffusers' layout; default: the embedded model"},
     SMALTI_VARIANT_ROW(TYPE, model.variant),
     SMALTI_PRECISION_ROW(TYPE, model.precision),
+    {SMALTI_LIST(TYPE, loras), "lora", 0, "NAME=PATH",
+     "let requests use the LoRA adapter in PATH by \"lora\": \"NAME\" or \"NAME:WEIGHT\""},
 
     {SMALTI_GROUP("Machine")},
     SMALTI_SESSION_ROWS(TYPE),

@@ -1,10 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/adapters.h"
+#include "base/parse.h"
 #include "checkpoint/config.h"
 #include "graphs/tensors.h"
 #include "jobs/unused.h"
 
 #include <xxhash.h>
+
+enum { WEIGHT_MAX = 1000 };
+
+int smalti_lora_read(char *text, const char *what, struct smalti_lora *lora, struct smalti_error *error)
+{
+	char *colon = strrchr(text, ':');
+	*lora = (struct smalti_lora){.path = text, .weight = 1};
+	if (colon && smalti_parse_double(colon + 1, -WEIGHT_MAX, WEIGHT_MAX, &lora->weight, NULL) == 0)
+		*colon = 0;
+	return *text ? 0
+		     : smalti_fail(error, SMALTI_EINVAL, "%s: expected PATH[:WEIGHT], found nothing", what);
+}
 
 static int list_tensors(struct smalti_inventory tensors[SMALTI_ADAPTED_COMPONENTS],
 			const char *text_encoder_config, const char *transformer_config,

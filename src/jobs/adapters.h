@@ -8,6 +8,9 @@
 struct smalti_adapter_set *smalti_adapters_open(const struct smalti_lora *loras, int64_t count,
 						const char *text_encoder_config,
 						const char *transformer_config, struct smalti_error *error);
+/* Splits PATH[:WEIGHT], in place: what follows the last colon is a weight if it is a number. `what` begins a
+ * message. */
+int smalti_lora_read(char *text, const char *what, struct smalti_lora *lora, struct smalti_error *error);
 /* Changes the digest of a model to that of the model with these adapters and weights. */
 int smalti_adapters_digest(const struct smalti_adapter_set *adapters, char *digest,
 			   struct smalti_error *error);

@@ -5,7 +5,7 @@
 static const size_t texts[] = {
     offsetof(struct smalti_request, prompt),    offsetof(struct smalti_request, negative_prompt),
     offsetof(struct smalti_request, scheduler), offsetof(struct smalti_request, shares),
-    offsetof(struct smalti_request, strategy),
+    offsetof(struct smalti_request, strategy),  offsetof(struct smalti_request, lora),
 };
 
 static const char **text_of(struct smalti_request *request, size_t i)

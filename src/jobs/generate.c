@@ -135,12 +135,16 @@ static void admit(struct smalti_batch *batch, const struct smalti_plan *plan)
 
 static int get_texts(struct smalti_image_job *work, int64_t priority, struct smalti_error *error)
 {
-	const struct smalti_request *request = &work->plan->request;
-	struct smalti_texts *texts = work->batch->texts;
-	const char *const prompts[2] = {request->negative_prompt, request->prompt};
-	const int first = work->plan->guided ? 0 : 1;
-	return smalti_texts_get(texts, prompts + first, 2 - first, request->cleaning, &work->plan->strategy,
-				priority, work->texts + first, error);
+	const struct smalti_plan *plan = work->plan;
+	const char *const prompts[2] = {plan->request.negative_prompt, plan->request.prompt};
+	const int first = plan->guided ? 0 : 1;
+	const struct smalti_text_request request = {.prompts = prompts + first,
+						    .count = 2 - first,
+						    .cleaning = plan->request.cleaning,
+						    .strategy = &plan->strategy,
+						    .variant = plan->variant,
+						    .priority = priority};
+	return smalti_texts_get(work->batch->texts, &request, work->texts + first, error);
 }
 
 static int check_made(const struct smalti_image_job *work, const char *model, enum smalti_dtype compute,
@@ -224,7 +228,7 @@ static struct smalti_tile *insert_diffusion(struct smalti_image_job *work, int64
 		if (work->texts[i])
 			diffusion.caches[diffusion.cache_count++] = work->texts[i]->cache;
 	work->job.task_group->grain = request->grain;
-	return smalti_diffuse(model->denoiser, work->job.task_group, &diffusion);
+	return smalti_diffuse(smalti_plan_denoiser(plan), work->job.task_group, &diffusion);
 }
 
 /* Returns the number of an image's captions, and how many tokens each has. */

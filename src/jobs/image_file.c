@@ -156,6 +156,7 @@ static bool add_request(cJSON *o, const struct smalti_request *r, int64_t image,
 	       add_text(o, "noise", noises[r->noise]) &&
 	       add_text(o, "cleaning", smalti_cleanings[r->cleaning]) &&
 	       add_count(o, "tile_tokens", r->tile_tokens) && add_count(o, "tile_rows", r->tile_rows) &&
+	       (!r->lora || add_text(o, "lora", r->lora)) &&
 	       (!r->shares || add_text(o, "shares", r->shares)) &&
 	       (!r->strategy || add_text(o, "strategy", r->strategy)) &&
 	       (!r->patches || add_count(o, "patches", r->patches)) &&

@@ -14,8 +14,8 @@ struct smalti_image_origin {
 	const char *latents; /* digest of the first latents; NULL: noise */
 };
 
-/* Returns a resolved request as one line of JSON: everything that the pixels depend on and nothing else, so
- * that equal texts are equal images. Free with free(). */
+/* Returns a resolved request, with the plan's strategy, shares and lora, as one line of JSON: everything that
+ * the pixels depend on and nothing else, so that equal texts are equal images. Free with free(). */
 char *smalti_image_parameters(const struct smalti_request *request, int64_t image,
 			      const struct smalti_image_origin *origin, struct smalti_error *error);
 

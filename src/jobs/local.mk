@@ -21,6 +21,7 @@ libcore_la_SOURCES += \
 	src/jobs/prompt_encoder.c src/jobs/prompt_encoder.h \
 	src/jobs/unread.c \
 	src/jobs/unused.c src/jobs/unused.h \
+	src/jobs/variants.c src/jobs/variants.h \
 	src/jobs/vae.c src/jobs/vae.h \
 	src/jobs/vae_decode.c \
 	src/jobs/vae_estimate.c \

@@ -60,6 +60,11 @@ static int find_paths(char *paths[PATHS], const struct smalti_model_options *o, 
 static int open_adapters(struct smalti_model *model, char *const *paths, const struct smalti_model_options *o,
 			 struct smalti_error *error)
 {
+	model->text_config = smalti_format(error, "%s", paths[TEXT_FILE]);
+	model->transformer_config = smalti_format(error, "%s", paths[TRANSFORMER_FILE]);
+	model->variants = smalti_variants_new(error);
+	if (!model->text_config || !model->transformer_config || !model->variants)
+		return -1;
 	if (o->lora_count == 0)
 		return 0;
 	model->adapters =
@@ -230,6 +235,7 @@ void smalti_model_close(struct smalti_model *model)
 	if (model->task_group)
 		smalti_task_group_wait(model->task_group); /* its tasks read the mapped files */
 	smalti_vae_net_free(model->vae);
+	smalti_variants_free(model->variants);
 	smalti_denoiser_free(model->denoiser);
 	smalti_prompt_encoder_close(&model->text);
 	smalti_task_group_free(model->task_group);
@@ -237,6 +243,8 @@ void smalti_model_close(struct smalti_model *model)
 	smalti_checkpoint_close(model->dit_checkpoint);
 	smalti_adapter_set_free(model->adapters);
 	free(model->words);
+	free(model->text_config);
+	free(model->transformer_config);
 	free(model->scheduler_path);
 	free(model);
 }

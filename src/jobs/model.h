@@ -6,6 +6,7 @@
 #include "graphs/vae/ends.h"
 #include "jobs/prompt_encoder.h"
 #include "jobs/unused.h"
+#include "jobs/variants.h"
 #include "rt/session.h"
 #include "smalti/generate.h"
 #include "smalti/model.h"
@@ -15,7 +16,9 @@ struct smalti_model {
 	struct smalti_task_group *task_group; /* of the tasks that make weights */
 	enum smalti_precision precision;
 	struct smalti_prompt_encoder text;
-	struct smalti_adapter_set *adapters; /* of text encoder and transformer; NULL: none */
+	struct smalti_adapter_set *adapters;    /* merged into text encoder and transformer; NULL: none */
+	struct smalti_variants *variants;       /* with adapters of single requests */
+	char *text_config, *transformer_config; /* their config.json */
 	struct smalti_checkpoint *dit_checkpoint, *vae_checkpoint;
 	struct smalti_denoiser *denoiser;
 	struct smalti_transformer_config transformer; /* from which it was made */
@@ -68,11 +71,19 @@ void smalti_texts_free(struct smalti_texts *texts);
 
 enum { SMALTI_TEXTS_TOGETHER = 2 };
 
-/* Prepares and tokenizes up to SMALTI_TEXTS_TOGETHER prompts, and inserts the tasks that encode the missing
- * ones, together, over the strategy's places. found[i] is the text of prompts[i]. Give each back; after a
- * failure there are none. */
-int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int count,
-		     enum smalti_cleaning cleaning, const struct smalti_strategy *strategy, int64_t priority,
+/* What texts are asked for. */
+struct smalti_text_request {
+	const char *const *prompts;
+	int count; /* up to SMALTI_TEXTS_TOGETHER */
+	enum smalti_cleaning cleaning;
+	const struct smalti_strategy *strategy; /* over whose places they are encoded */
+	struct smalti_variant *variant;         /* whose transformer reads them; NULL: the model's */
+	int64_t priority;
+};
+
+/* Prepares and tokenizes the prompts, and inserts the tasks that encode the missing ones, together. found[i]
+ * is the text of prompts[i]. Give each back; after a failure there are none. */
+int smalti_texts_get(struct smalti_texts *texts, const struct smalti_text_request *request,
 		     const struct smalti_text **found, struct smalti_error *error);
 /* Returns the bytes of the captions that are kept and not in use, or forgets these captions. */
 int64_t smalti_texts_unused_bytes(const struct smalti_texts *texts);

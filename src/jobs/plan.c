@@ -206,6 +206,9 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 		return -1;
 	plan->latent_width = smalti_round_up(plan->made_width, info.size_multiple) / info.latent_pixels;
 	plan->latent_height = smalti_round_up(plan->made_height, info.size_multiple) / info.latent_pixels;
+	if (r->lora && !(plan->variant = smalti_variant_get(model, r->lora, error)))
+		return -1;
+	plan->request.lora = plan->variant ? plan->variant->lora : NULL;
 	if (check_latents(plan, error) < 0 || smalti_plan_strategy_read(plan, error) < 0)
 		return -1;
 	const int places = smalti_strategy_last(&plan->strategy)->count;
@@ -253,6 +256,16 @@ struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, str
 	return plan;
 }
 
+struct smalti_denoiser *smalti_plan_denoiser(const struct smalti_plan *plan)
+{
+	return plan->variant ? plan->variant->denoiser : plan->model->denoiser;
+}
+
+const char *smalti_plan_lora(const struct smalti_plan *plan)
+{
+	return plan->variant ? plan->variant->digest : NULL;
+}
+
 uint64_t smalti_plan_digest(const struct smalti_plan *plan)
 {
 	const int64_t numbers[] = {plan->latent_width, plan->latent_height, plan->bytes};
@@ -261,6 +274,8 @@ uint64_t smalti_plan_digest(const struct smalti_plan *plan)
 		digest = XXH64(s->place, (size_t)s->count * sizeof(*s->place), digest);
 		digest = XXH64(s->share, (size_t)s->count * sizeof(*s->share), digest);
 	}
+	if (plan->variant)
+		digest = XXH64(plan->variant->digest, SMALTI_DIGEST_LENGTH, digest);
 	return digest ^ smalti_vae_plan_digest(&plan->decoding, plan->model->vae->count + 1);
 }
 
@@ -274,6 +289,7 @@ void smalti_plan_free(struct smalti_plan *plan)
 {
 	if (!plan || atomic_fetch_sub(&plan->users, 1) > 1)
 		return;
+	smalti_variant_put(plan->model, plan->variant);
 	free(plan->sampler);
 	smalti_strategy_free(&plan->strategy);
 	free(plan->share_text);
@@ -288,7 +304,8 @@ int64_t smalti_memory_for_images(const struct smalti_model *model)
 {
 	struct smalti_model_info info;
 	smalti_model_info(model, &info);
-	return model->session->memory - model->held_bytes - info.weight_bytes - SMALTI_PROGRAM_BYTES;
+	return model->session->memory - model->held_bytes - info.weight_bytes - smalti_variants_bytes(model) -
+	       SMALTI_PROGRAM_BYTES;
 }
 
 int smalti_plan_check_memory(const struct smalti_plan *plan, struct smalti_error *error)

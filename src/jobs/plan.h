@@ -21,6 +21,7 @@ struct smalti_plan {
 	const struct smalti_model *model;
 	struct smalti_request request; /* spelled out; its strings are the plan's own */
 	char *prompt, *negative_prompt, *share_text, *strategy_text;
+	struct smalti_variant *variant;      /* with the request's adapters; NULL: it has none */
 	int64_t made_width, made_height;     /* size that is generated, before cropping or resizing */
 	int64_t latent_width, latent_height; /* as computed */
 	bool guided;
@@ -30,6 +31,8 @@ struct smalti_plan {
 	int64_t bytes; /* held at most by one image, besides weights and captions */
 };
 
+/* Returns the transformer that makes the images. */
+struct smalti_denoiser *smalti_plan_denoiser(const struct smalti_plan *plan);
 /* Returns a digest of everything that an image's tasks depend on and the request does not say. */
 uint64_t smalti_plan_digest(const struct smalti_plan *plan);
 /* Adds a user. */

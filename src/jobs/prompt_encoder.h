@@ -13,11 +13,11 @@ struct smalti_prompt_encoder {
 	struct smalti_cleaner *cleaner;
 	struct smalti_tokenizer *tokenizer;
 	struct smalti_checkpoint *checkpoint;
-	struct smalti_text_encoder *model;      /* NULL: it was never opened */
-	struct smalti_t5_config config;         /* from which the model was made */
-	const struct smalti_known_texts *known; /* used instead of a model; NULL: there is a model */
+	struct smalti_text_encoder *model;         /* NULL: it was never opened */
+	struct smalti_t5_config config;            /* from which the model was made */
+	const struct smalti_known_texts *known;    /* used instead of a model; NULL: there is a model */
 	const struct smalti_adapter_set *adapters; /* of the model, set before it is opened; NULL: none */
-	int64_t max_tokens;                     /* of a text, with its end mark; the caller's to set */
+	int64_t max_tokens;                        /* of a text, with its end mark; the caller's to set */
 };
 
 /* Opens both directories. Close it in any case. */

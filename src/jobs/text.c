@@ -13,6 +13,7 @@ struct encoding {
 struct entry {
 	struct smalti_text text; /* first: a text is its entry */
 	struct encoding *encoding;
+	struct smalti_variant *variant; /* whose transformer reads it; NULL: the model's */
 	int32_t *ids;
 	int64_t users, last_use;
 	bool forgotten; /* is no longer found */
@@ -49,6 +50,7 @@ static void free_entry(const struct smalti_texts *texts, struct entry *entry)
 {
 	texts->model->denoiser->functions->release_cross_cache(entry->text.cache);
 	leave(entry->encoding);
+	smalti_variant_put(texts->model, entry->variant);
 	free(entry->ids);
 	free(entry);
 }
@@ -78,10 +80,11 @@ static bool is_known(const struct smalti_texts *texts, const struct entry *entry
 	return !entry->forgotten && entry->last_use + KEPT_UNUSED >= texts->clock;
 }
 
-static struct entry *find(const struct smalti_texts *texts, const int32_t *ids, int64_t count)
+static struct entry *find(const struct smalti_texts *texts, const struct smalti_variant *variant,
+			  const int32_t *ids, int64_t count)
 {
 	for (struct entry *entry = texts->entries; entry; entry = entry->next)
-		if (entry->text.tokens == count && is_known(texts, entry) &&
+		if (entry->text.tokens == count && entry->variant == variant && is_known(texts, entry) &&
 		    memcmp(entry->ids, ids, (size_t)count * sizeof(*ids)) == 0)
 			return entry;
 	return NULL;
@@ -122,10 +125,11 @@ static struct encoding *begin_encoding(struct smalti_texts *texts, int64_t prior
 
 /* Inserts the tasks of an encoding: T5, then the cross caches. */
 static int encode(struct smalti_texts *texts, struct entry *const *entries, int count,
-		  const struct smalti_strategy *strategy, int64_t priority, struct smalti_error *error)
+		  const struct smalti_text_request *request, struct smalti_error *error)
 {
 	struct smalti_model *model = texts->model;
-	struct encoding *encoding = begin_encoding(texts, priority, error);
+	struct smalti_denoiser *denoiser = request->variant ? request->variant->denoiser : model->denoiser;
+	struct encoding *encoding = begin_encoding(texts, request->priority, error);
 	if (!encoding)
 		return -1;
 	struct smalti_token_ids words[SMALTI_TEXTS_TOGETHER];
@@ -137,11 +141,11 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 		entries[i]->text.task_group = encoding->task_group;
 		encoding->entries++;
 	}
-	model->text.model->functions->encode(model->text.model, encoding->task_group, words, count, strategy,
-					     hidden);
+	model->text.model->functions->encode(model->text.model, encoding->task_group, words, count,
+					     request->strategy, hidden);
 	for (int i = 0; i < count; i++) {
-		entries[i]->text.cache = model->denoiser->functions->cross_cache(
-		    model->denoiser, encoding->task_group, hidden[i], words[i].count);
+		entries[i]->text.cache = denoiser->functions->cross_cache(denoiser, encoding->task_group,
+									  hidden[i], words[i].count);
 		smalti_tile_release(hidden[i]);
 	}
 	if (!smalti_task_group_broken(encoding->task_group))
@@ -150,13 +154,15 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 }
 
 /* Takes `ids` in any case. */
-static struct entry *add(struct smalti_texts *texts, int32_t *ids, int64_t count, struct smalti_error *error)
+static struct entry *add(struct smalti_texts *texts, struct smalti_variant *variant, int32_t *ids,
+			 int64_t count, struct smalti_error *error)
 {
 	struct entry *entry = smalti_calloc(1, sizeof(*entry), error);
 	if (!entry) {
 		free(ids);
 		return NULL;
 	}
+	entry->variant = smalti_variant_share(texts->model, variant);
 	entry->ids = ids;
 	entry->text.tokens = count;
 	entry->next = texts->entries;
@@ -165,50 +171,48 @@ static struct entry *add(struct smalti_texts *texts, int32_t *ids, int64_t count
 }
 
 static struct entry *find_or_add(struct smalti_texts *texts, const char *prompt,
-				 enum smalti_cleaning cleaning, struct smalti_error *error)
+				 const struct smalti_text_request *request, struct smalti_error *error)
 {
 	int32_t *ids = NULL;
 	int64_t count = 0;
-	if (smalti_prompt_encoder_tokenize(&texts->model->text, prompt, strlen(prompt), cleaning, &ids,
-					   &count, error) < 0)
+	if (smalti_prompt_encoder_tokenize(&texts->model->text, prompt, strlen(prompt), request->cleaning,
+					   &ids, &count, error) < 0)
 		return NULL;
-	struct entry *entry = find(texts, ids, count);
+	struct entry *entry = find(texts, request->variant, ids, count);
 	if (!entry)
-		return add(texts, ids, count, error);
+		return add(texts, request->variant, ids, count, error);
 	free(ids);
 	return entry;
 }
 
-static int encode_missing(struct smalti_texts *texts, const struct smalti_text *const *found, int count,
-			  const struct smalti_strategy *strategy, int64_t priority,
-			  struct smalti_error *error)
+static int encode_missing(struct smalti_texts *texts, const struct smalti_text *const *found,
+			  const struct smalti_text_request *request, struct smalti_error *error)
 {
 	struct entry *missing[SMALTI_TEXTS_TOGETHER];
-	int missing_count = 0;
+	int count = 0;
 	for (struct entry *entry = texts->entries; entry; entry = entry->next)
-		for (int i = 0; i < count && !entry->encoding; i++)
+		for (int i = 0; i < request->count && !entry->encoding; i++)
 			if (&entry->text == found[i]) {
-				missing[missing_count++] = entry;
+				missing[count++] = entry;
 				break;
 			}
-	return missing_count ? encode(texts, missing, missing_count, strategy, priority, error) : 0;
+	return count ? encode(texts, missing, count, request, error) : 0;
 }
 
-int smalti_texts_get(struct smalti_texts *texts, const char *const *prompts, int count,
-		     enum smalti_cleaning cleaning, const struct smalti_strategy *strategy, int64_t priority,
+int smalti_texts_get(struct smalti_texts *texts, const struct smalti_text_request *request,
 		     const struct smalti_text **found, struct smalti_error *error)
 {
 	int got = 0;
 	trim(texts, KEPT_UNUSED);
-	for (struct entry *entry; got < count; got++) {
-		entry = find_or_add(texts, prompts[got], cleaning, error);
+	for (struct entry *entry; got < request->count; got++) {
+		entry = find_or_add(texts, request->prompts[got], request, error);
 		if (!entry)
 			break;
 		entry->users++;
 		entry->last_use = ++texts->clock;
 		found[got] = &entry->text;
 	}
-	if (got == count && encode_missing(texts, found, count, strategy, priority, error) == 0)
+	if (got == request->count && encode_missing(texts, found, request, error) == 0)
 		return 0;
 	while (got--) {
 		smalti_text_put(texts, found[got]);

@@ -88,8 +88,9 @@ static int take_states(struct caption *caption, const struct smalti_rerank_query
 static int encode(struct caption *caption, const char *text, struct smalti_error *error)
 {
 	struct smalti_reranker *r = caption->of;
-	if (smalti_texts_get(r->texts, &text, 1, r->cleaning, &smalti_strategy_none, 0, &caption->text,
-			     error) < 0)
+	const struct smalti_text_request request = {
+	    .prompts = &text, .count = 1, .cleaning = r->cleaning, .strategy = &smalti_strategy_none};
+	if (smalti_texts_get(r->texts, &request, &caption->text, error) < 0)
 		return -1;
 	caption->task_group = caption->text->task_group;
 	caption->cache = caption->text->cache;

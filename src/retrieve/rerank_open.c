@@ -134,9 +134,11 @@ static int open_queue(struct smalti_reranker *r, struct smalti_error *error)
 	r->queue.progress = on_progress;
 	r->queue.user = r;
 	r->texts = smalti_texts_new(r->model, r->queue.cancelled, error);
-	return r->texts ? smalti_texts_get(r->texts, &empty, 1, SMALTI_CLEANING_RAW, &smalti_strategy_none, 0,
-					   &r->empty, error)
-			: -1;
+	const struct smalti_text_request request = {.prompts = &empty,
+						    .count = 1,
+						    .cleaning = SMALTI_CLEANING_RAW,
+						    .strategy = &smalti_strategy_none};
+	return r->texts ? smalti_texts_get(r->texts, &request, &r->empty, error) : -1;
 }
 
 static int open_all(struct smalti_reranker *r, struct smalti_error *error)

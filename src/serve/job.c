@@ -45,6 +45,7 @@ static int prepare(struct smalti_serve_job *job, struct smalti_error *error)
 		return -1;
 	request->strategy = smalti_plan_strategy(job->plan);
 	request->shares = smalti_plan_shares(job->plan);
+	request->lora = smalti_plan_lora(job->plan);
 	for (int64_t i = 0; i < request->images; i++) {
 		struct smalti_serve_image *image = &job->images[i];
 		image->job = job;

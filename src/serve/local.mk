@@ -6,7 +6,7 @@ libserve_la_SOURCES = \
 	src/serve/head.c \
 	src/serve/http.c \
 	src/serve/job.c \
-	src/serve/listen.c \
+	src/serve/listen.c src/serve/lora.c \
 	src/serve/metrics.c \
 	src/serve/peers.c \
 	src/serve/queue.c src/serve/queue.h \

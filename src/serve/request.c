@@ -102,6 +102,18 @@ static int check_limits(const struct smalti_request *request, const struct smalt
 		   : 0;
 }
 
+/* Replaces the names of adapters by their paths. */
+static int name_loras(struct smalti_prompt_line *line, const struct smalti_serve_options *options,
+		      struct smalti_error *error)
+{
+	if (!line->lora)
+		return 0;
+	char *paths = smalti_serve_loras_paths(&options->loras, line->lora, error);
+	free(line->lora);
+	line->lora = paths;
+	return paths ? 0 : -1;
+}
+
 int smalti_serve_request_read(struct smalti_serve_request *request, const char *body, size_t length,
 			      const struct smalti_serve_options *options, const char *model,
 			      struct smalti_error *error)
@@ -111,7 +123,10 @@ int smalti_serve_request_read(struct smalti_serve_request *request, const char *
 	*request = (struct smalti_serve_request){0};
 	int status = smalti_prompt_parse_json(body, length, &request->line, &known, error);
 	if (status == 0) {
+		status = name_loras(&request->line, options, error);
 		request->request = smalti_request_of_line(&options->request, &request->line);
+	}
+	if (status == 0) {
 		status = add_more(request, &more, model, error);
 	}
 	free(more.size);

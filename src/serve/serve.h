@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/parse.h"
 #include "jobs/image_file.h"
 #include "serve/queue.h"
 #include "text/prompts.h"
@@ -18,6 +19,7 @@ struct smalti_serve_options {
 	struct smalti_serve_limits limits;
 	struct smalti_request request; /* what a request does not say */
 	struct smalti_model_options model;
+	struct smalti_string_list loras; /* "NAME=PATH": adapters that requests may name */
 	struct smalti_session_options session;
 	bool quiet;
 };
@@ -37,6 +39,16 @@ int smalti_serve_request_read(struct smalti_serve_request *request, const char *
 			      const struct smalti_serve_options *options, const char *model,
 			      struct smalti_error *error);
 void smalti_serve_request_free(struct smalti_serve_request *request);
+
+/* lora.c: the adapters that requests may name. */
+/* Checks that each text is NAME=PATH, with names of their own. */
+int smalti_serve_loras_check(const struct smalti_string_list *loras, struct smalti_error *error);
+/* Opens each adapter once, so that a file that is wrong is found at the start. */
+int smalti_serve_loras_open(const struct smalti_model *model, const struct smalti_string_list *loras,
+			    struct smalti_error *error);
+/* Turns "NAME[:WEIGHT],..." of a request into "PATH[:WEIGHT],...", for free(). */
+char *smalti_serve_loras_paths(const struct smalti_string_list *loras, const char *text,
+			       struct smalti_error *error);
 
 /* listen.c: where to listen. "127.0.0.1:8000", "[::1]:8000" or "localhost:8000"; port 0: a free one. */
 struct smalti_serve_address {

@@ -30,7 +30,8 @@ int smalti_server_prepare(struct smalti_server *server, struct smalti_error *err
 	const struct smalti_serve_options *options = server->options;
 	pthread_mutex_init(&server->mutex, NULL);
 	smalti_serve_queue_open(&server->queue, &options->limits);
-	if (smalti_serve_address_read(&server->address, options->listen, error) < 0)
+	if (smalti_serve_loras_check(&options->loras, error) < 0 ||
+	    smalti_serve_address_read(&server->address, options->listen, error) < 0)
 		return -1;
 	if (options->token_file) {
 		server->token = read_token(options->token_file, error);
@@ -84,7 +85,9 @@ static int open_model(struct smalti_server *server, struct smalti_error *error)
 	if (smalti_recent_keep(server->session, TASKS_SHOWN, error) < 0)
 		return -1;
 	server->model = smalti_model_open(server->session, &server->options->model, error);
-	server->batch = server->model ? smalti_batch_open(server->model, error) : NULL;
+	if (!server->model || smalti_serve_loras_open(server->model, &server->options->loras, error) < 0)
+		return -1;
+	server->batch = smalti_batch_open(server->model, error);
 	if (!server->batch)
 		return -1;
 	/* A place is left for the next client, however long the images of one take. */

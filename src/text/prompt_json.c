@@ -18,6 +18,7 @@ static const struct smalti_field fields[] = {
     {FIELD_TEXT("id", OPTIONAL, id)},
     {FIELD_INT("num_images_per_prompt", OPTIONAL, images, 1, 1000000)},
     {FIELD_TEXT("scheduler", OPTIONAL, scheduler)},
+    {FIELD_TEXT("lora", OPTIONAL, lora)},
     {FIELD_BOOL("use_resolution_binning", OPTIONAL, binning)},
 };
 enum { FIELDS = COUNT_OF(fields) };

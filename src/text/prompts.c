@@ -152,6 +152,7 @@ struct smalti_request smalti_request_of_line(const struct smalti_request *defaul
 	request.prompt = line->prompt;
 	request.negative_prompt = line->negative ? line->negative : request.negative_prompt;
 	request.scheduler = line->scheduler ? line->scheduler : request.scheduler;
+	request.lora = line->lora ? line->lora : request.lora;
 	request.seed = line->has_seed ? line->seed : request.seed;
 	request.width = line->width ? line->width : request.width;
 	request.height = line->height ? line->height : request.height;
@@ -168,6 +169,7 @@ void smalti_prompt_line_free(struct smalti_prompt_line *line)
 	free(line->prompt);
 	free(line->negative);
 	free(line->scheduler);
+	free(line->lora);
 	*line = (struct smalti_prompt_line){0};
 }
 

@@ -19,6 +19,7 @@ struct smalti_prompt_line {
 	char *prompt;    /* "prompt": never NULL */
 	char *negative;  /* "negative_prompt" */
 	char *scheduler; /* "scheduler": any text, for the caller to look up */
+	char *lora;      /* "lora": adapters of this prompt alone */
 	bool has_seed;   /* "seed": -2^63 to 2^64-1, exactly; negative ones plus 2^64 */
 	uint64_t seed;
 	int64_t width, height; /* "width", "height": 16 to 10^9 */

@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Adapters: the images and latents of peft's and diffusers' models; merged and of single prompts; resumed; through the server
+# many of them by turns, each as alone, in flat memory; what is wrong is refused. SMALTI_TEST_FULL=1: 1,000 requests.
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+
+tests=$(realpath "$(dirname "$0")")
+golden=$SMALTI_TESTDATA/golden/lora
+cd "$work"
+trap 'kill -9 ${server:-} 2>/dev/null || true; rm -rf "$work"' EXIT
+
+# The reference's images, by the option and by a line's own key.
+image=(-q --size 128x128 --steps 10 --seed 5 --save-latents)
+prompt='a blue heart below a green star on a yellow background'
+merged() {
+    "$SMALTI" generate "${image[@]}" -p "$prompt" -o "merged/$1.png" "${@:2}"
+}
+mkdir merged
+merged base
+merged peft --lora "$golden/peft"
+merged diffusers --lora "$golden/diffusers"
+merged old --lora "$golden/old"
+merged flat --lora "$golden/flat/lora.safetensors"
+merged dora --lora "$golden/dora"
+merged dora-0.5 --lora "$golden/dora:0.5"
+merged mix --lora "$golden/peft:0.7" --lora "$golden/flat/lora.safetensors:-0.5"
+# line ID [LORA]
+line() {
+    echo "{\"id\": \"$1\", \"prompt\": \"$prompt\"${2:+, \"lora\": \"$2\"}}"
+}
+{
+    line base
+    line peft "$golden/peft"
+    line diffusers "$golden/diffusers"
+    line old "$golden/old"
+    line flat "$golden/flat/lora.safetensors"
+    line mix "$golden/peft:0.7,$golden/flat/lora.safetensors:-0.5"
+} >lines.jsonl
+"$SMALTI" generate "${image[@]}" -P lines.jsonl -o single/
+python3 - "$golden" <<'END' || fail "the reference's images"
+import array, json, os, struct, sys, zlib
+def tensors(path):
+    data = open(path, "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    data = data[8 + size:]
+    return {name: array.array("f", data[slice(*entry["data_offsets"])]) for name, entry in header.items()
+            if name != "__metadata__" and entry["dtype"] == "F32"}
+def pixels(path):
+    data, at, packed, width, height = open(path, "rb").read(), 8, b"", 0, 0
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at:at + 8])
+        if kind == b"IHDR":
+            width, height = struct.unpack(">II", data[at + 8:at + 16])
+        packed += data[at + 8:at + 8 + size] if kind == b"IDAT" else b""
+        at += 12 + size
+    raw, before, rows = zlib.decompress(packed), bytearray(3 * width), []
+    for y in range(height):
+        kind, row = raw[y * (3 * width + 1)], bytearray(raw[y * (3 * width + 1) + 1:(y + 1) * (3 * width + 1)])
+        for i in range(3 * width):
+            a, b, c = row[i - 3] if i >= 3 else 0, before[i], before[i - 3] if i >= 3 else 0
+            near = min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
+            row[i] = (row[i] + (0, a, b, (a + b) // 2, near)[kind]) & 255
+        rows, before = rows + [row], row
+    return b"".join(rows)
+reference = tensors(sys.argv[1] + "/forward.safetensors")
+for directory in "merged", "single":
+    for file in sorted(os.listdir(directory)):
+        name, kind = file.rsplit(".", 1)
+        if kind == "safetensors":
+            found, expected = tensors(f"{directory}/{file}")["latents"], reference[name + ".latents"]
+            error = max(abs(a - b) for a, b in zip(found, expected)) / max(map(abs, expected))
+            assert len(found) == len(expected) and error <= 5e-4, (directory, name, error)
+        elif os.path.exists(f"{sys.argv[1]}/{file}"):
+            off = [abs(a - b) for a, b in zip(pixels(f"{directory}/{file}"), pixels(f"{sys.argv[1]}/{file}"))]
+            assert max(off) <= 2 and sum(o > 1 for o in off) == 0 and sum(o > 0 for o in off) <= len(off) / 100, (name, max(off))
+END
+cmp merged/base.png single/base.png
+! cmp -s single/base.png single/peft.png || fail "the adapter changes nothing"
+
+# An image is known by its adapters' values and weights: the same are skipped, others are made again.
+again() {
+    "$SMALTI" generate "${image[@]}" -P "$1" -o single/ --resume --json
+}
+[ "$(again lines.jsonl | grep -c '"status":"skipped"')" -eq 6 ] || fail "not all were skipped: $(again lines.jsonl)"
+line peft "$golden/peft:0.5" >other.jsonl
+cp single/peft.png before.png
+[ "$(again other.jsonl | grep -c '"status":"skipped"')" -eq 0 ] || fail "another weight was skipped"
+! cmp -s before.png single/peft.png || fail "another weight changes nothing"
+
+# What cannot be is refused, quickly and in one line.
+small=(--size 16x16 --steps 1 -p 'a red star' -o x.png)
+refuse 1 "nowhere: cannot be opened" "$SMALTI" generate -q "${small[@]}" --lora nowhere
+refuse 1 "no adapter here" "$SMALTI" generate -q "${small[@]}" --lora "$work"
+refuse 1 "not a safetensors file" "$SMALTI" generate -q "${small[@]}" --lora "$golden/peft/adapter_config.json"
+expect 2 "found nothing" "$SMALTI" generate -q "${small[@]}" --lora :2
+cp -r "$golden/peft" bad
+head -c 100000 "$golden/peft/adapter_model.safetensors" >bad/adapter_model.safetensors
+refuse 1 "bad/adapter_model.safetensors" "$SMALTI" generate -q "${small[@]}" --lora bad
+for lora in "$golden/dora" "$golden/t5/lora.safetensors"; do
+    echo "{\"prompt\": \"a red star\", \"lora\": \"$lora\"}" >refused.jsonl
+    expect 1 "give it to all, with --lora" "$SMALTI" generate -q --size 16x16 --steps 1 -P refused.jsonl -o refused/
+done
+echo "{\"prompt\": \"a red star\", \"lora\": \"$golden/peft\"}" >twice.jsonl
+expect 1 "merged already" "$SMALTI" generate -q --size 16x16 --steps 1 -P twice.jsonl -o refused/ --lora "$golden/peft"
+"$SMALTI" generate -q "${small[@]}" --lora "$golden/t5/lora.safetensors"
+
+# Twenty adapters in random turns through the server: each image as alone.
+adapters=()
+for i in {0..19}; do
+    from=(peft diffusers old)
+    cp -r "$golden/${from[i % 3]}" "adapter-$i"
+    adapters+=(--lora "a$i=adapter-$i")
+    echo "{\"id\": \"a$i\", \"prompt\": \"a red star\", \"seed\": $i, \"lora\": \"adapter-$i:0.$((i + 1))\"}"
+done >alone.jsonl
+"$SMALTI" generate -q --size 32x32 --steps 2 -P alone.jsonl -o alone/
+: >said
+refuse 2 "expected NAME=PATH" "$SMALTI" serve --listen 127.0.0.1:0 --lora adapter-1
+refuse 2 "given twice" "$SMALTI" serve --listen 127.0.0.1:0 --lora a=adapter-1 --lora a=adapter-2
+refuse 1 "nowhere" "$SMALTI" serve --listen 127.0.0.1:0 --lora a=nowhere
+"$SMALTI" serve --listen 127.0.0.1:0 --cpus 2 --max-waiting 2000 --max-waiting-of-client 2000 "${adapters[@]}" >said 2>err &
+server=$!
+await_words listening said
+requests=100
+[ -z "${SMALTI_TEST_FULL:-}" ] || requests=1000
+python3 - "$(sed 's/.*://' said)" $server $requests <<'END' || fail "the server's images: $(cat err)"
+import json, random, sys, threading, urllib.error, urllib.request
+port, server, requests = sys.argv[1], sys.argv[2], int(sys.argv[3])
+def ask(body):
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/images/generations", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json", "Accept": "image/png"})
+    try:
+        return urllib.request.urlopen(request, timeout=600).read()
+    except urllib.error.HTTPError as error:
+        return error.read()
+def megabytes():
+    return int(next(line for line in open(f"/proc/{server}/status") if line.startswith("VmRSS")).split()[1]) / 1024
+random.seed(1)
+turns = [i % 20 for i in range(requests)]
+random.shuffle(turns)
+wrong, lock, sizes = [], threading.Lock(), []
+def pixels(png):  # the metadata differ by the adapters' names
+    return png[png.find(b"IDAT"):]
+def client():
+    while True:
+        with lock:
+            if not turns:
+                return
+            i = turns.pop()
+            sizes.append(megabytes())
+        png = ask({"prompt": "a red star", "seed": i, "size": "32x32", "num_inference_steps": 2, "lora": f"a{i}:0.{i + 1}"})
+        if pixels(png) != pixels(open(f"alone/a{i}.png", "rb").read()):
+            wrong.append((i, png[:200]))
+threads = [threading.Thread(target=client) for _ in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not wrong, wrong[:3]
+half, end = max(sizes[:len(sizes) // 2]), max(sizes[len(sizes) // 2:])
+assert end <= half + 60, ("memory grows", half, end)
+for lora, words in ("b", b"no adapter"), ("adapter-1", b"no adapter"), ("", b"no adapter"), ("a1,", b"no adapter"), (3, b"lora"):
+    answer = ask({"prompt": "a red star", "lora": lora})
+    assert words in answer, (lora, answer[:300])
+print(f"{requests} requests, {half:.0f} MB, then {end:.0f} MB")
+END
+kill $server
+wait $server || fail "status $?: $(cat err)"
