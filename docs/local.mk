@@ -73,6 +73,7 @@ dist_reader_DATA = \
 packagedir = $(pkgdatadir)/python/smalti
 dist_package_DATA = \
 	python/smalti/__init__.py \
+	python/smalti/api.py \
 	python/smalti/dataset.py \
 	python/smalti/declarations.h \
 	python/smalti/library.py \
@@ -81,6 +82,14 @@ dist_package_DATA = \
 	python/smalti/session.py \
 	python/smalti/vae.py \
 	python/smalti/version.py
+converterdir = $(packagedir)/convert
+dist_converter_DATA = \
+	python/smalti/convert/__init__.py \
+	python/smalti/convert/__main__.py \
+	python/smalti/convert/output.py \
+	python/smalti/convert/pickles.py \
+	python/smalti/convert/pixart.py \
+	python/smalti/convert/torch_file.py
 
 # What shells complete the command's words by.
 bashcompletiondir = $(datadir)/bash-completion/completions

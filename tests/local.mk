@@ -120,6 +120,7 @@ dist_check_SCRIPTS += tests/bench.sh
 dist_check_SCRIPTS += tests/cuda.sh
 dist_check_SCRIPTS += tests/cuda_repeats.sh
 dist_check_SCRIPTS += tests/cuda_vectors.sh
+dist_check_SCRIPTS += tests/convert_pth.sh
 dist_check_SCRIPTS += tests/decode.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
 dist_check_SCRIPTS += tests/directories.sh
@@ -193,6 +194,10 @@ EXTRA_PROGRAMS += tests/slave_failure
 CLEANFILES += tests/slave_failure
 tests/slaves.log: tests/slave_failure$(EXEEXT)
 
+EXTRA_PROGRAMS += tests/forward
+CLEANFILES += tests/forward
+tests/convert_pth.log: tests/forward$(EXEEXT)
+
 EXTRA_PROGRAMS += tests/shown
 CLEANFILES += tests/shown
 tests/readme.log: tests/shown$(EXEEXT)
@@ -255,7 +260,7 @@ CLEANFILES += $(fuzzers) tests/fuzz/run_fuzz
 endif
 
 EXTRA_DIST += tests/command.sh tests/device_images.sh tests/ranks.sh tests/store.sh tests/examples.py tests/features_h5py.py \
-	tests/features_python.py tests/python_package.py tests/browser.py tests/serve_soak.py tests/parquet_to_jsonl.py tests/lsan.supp \
+	tests/convert_pth.py tests/features_python.py tests/python_package.py tests/browser.py tests/serve_soak.py tests/parquet_to_jsonl.py tests/lsan.supp \
 	tests/data tests/fuzz/corpus tests/installed.sh
 
 installcheck-local:

@@ -31,7 +31,7 @@ cd "$work"
 [ "$(find . -maxdepth 1 -name 'smalti-*-py3-none-any.whl' | wc -l)" -eq 1 ] || fail "wheels: $(ls)"
 "$python" -m zipfile -e smalti-*.whl site
 rm -r python
-for file in smalti/py.typed smalti/declarations.h smalti_features/xxh3.py; do
+for file in smalti/py.typed smalti/declarations.h smalti/convert/__main__.py smalti_features/xxh3.py; do
     [ -e "site/$file" ] || fail "the wheel lacks $file: $(files site)"
 done
 
@@ -65,6 +65,6 @@ pipeline = smalti.Pipeline()
 pipeline.generate("a red star", width=32, height=32, num_inference_steps=1)
 vae = pipeline.vae'
 [ ! -s err ] || fail "it ends with: $(cat err)"
-SMALTI_LIBRARY=nowhere.so expect 1 'SMALTI_LIBRARY' "$python" -c 'import smalti'
+SMALTI_LIBRARY=nowhere.so expect 1 'SMALTI_LIBRARY' "$python" -c 'import smalti; smalti.Pipeline'
 sed -i 's/__version__ = .*/__version__ = "0.999.0"/' site/smalti/version.py
-expect 1 'expected version 0.999.0 of Smalti, found' "$python" -c 'import smalti'
+expect 1 'expected version 0.999.0 of Smalti, found' "$python" -c 'from smalti import Pipeline'

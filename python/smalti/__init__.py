@@ -8,11 +8,20 @@
 
 Images, latents and states of texts are NumPy arrays; what the library refuses is a smalti.Error."""
 
-from .dataset import extract
-from .library import Error
-from .pipeline import Pipeline, TextStates, schedulers
-from .session import Session
-from .vae import VAE, Encoding
-from .version import __version__
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, List
 
-__all__ = ["VAE", "Encoding", "Error", "Pipeline", "Session", "TextStates", "__version__", "extract", "schedulers"]
+from .version import __version__  # noqa: F401
+
+if TYPE_CHECKING:
+    from .api import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Opens libsmalti when the first name of it is asked for; smalti.convert does without."""
+        if name.startswith("_") and name != "__all__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(".api", __name__), name)
+
+    def __dir__() -> List[str]:
+        return sorted({*globals(), *__getattr__("__all__")})

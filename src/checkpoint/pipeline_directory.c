@@ -79,6 +79,22 @@ static int fail_missing(const char *directory, struct smalti_error *error)
 			   directory);
 }
 
+/* Names what makes a directory of a file, as far as its name tells. */
+static int fail_single_file(const char *path, const char *expected, struct smalti_error *error)
+{
+	const char *end = strrchr(path, '.');
+	if (end && !strcmp(end, ".pth"))
+		return smalti_fail(
+		    error, SMALTI_EUNSUPPORTED,
+		    "%s: is a single file; %s; if PixArt's own code wrote it, \"python3 -m smalti.convert %s "
+		    "-o DIR\" makes a directory for --transformer",
+		    path, expected, path);
+	return smalti_fail(
+	    error, SMALTI_EUNSUPPORTED,
+	    "%s: is a single file; %s: convert it with diffusers, or download the model in that layout", path,
+	    expected);
+}
+
 int smalti_pipeline_directory_check(const char *directory, struct smalti_error *error)
 {
 	struct stat info;
@@ -93,10 +109,7 @@ int smalti_pipeline_directory_check(const char *directory, struct smalti_error *
 					 directory, snapshot)
 			   : 0;
 	}
-	return smalti_fail(error, SMALTI_EUNSUPPORTED,
-			   "%s: is a single file, a pipeline's directory in diffusers' layout was expected; "
-			   "convert it with diffusers, or download the model in that layout",
-			   directory);
+	return fail_single_file(directory, "a pipeline's directory in diffusers' layout was expected", error);
 }
 
 int smalti_component_check(const char *directory, struct smalti_error *error)
@@ -104,11 +117,10 @@ int smalti_component_check(const char *directory, struct smalti_error *error)
 	static const char *const adapters[] = {"adapter_config.json", "pytorch_lora_weights.safetensors"};
 	struct stat info;
 	if (stat(directory, &info) == 0 && !S_ISDIR(info.st_mode))
-		return smalti_fail(
-		    error, SMALTI_EUNSUPPORTED,
-		    "%s: is a single file; the directory of one component was expected, with its "
-		    "config.json, as diffusers saves it",
-		    directory);
+		return fail_single_file(directory,
+					"the directory of one component was expected, with its config.json, "
+					"as diffusers saves it",
+					error);
 	if (smalti_find_in(directory, "config.json", NULL) != 0)
 		return 0;
 	for (size_t i = 0; i < COUNT_OF(adapters); i++)
