@@ -112,6 +112,33 @@ def generating(pipeline):
         pipeline.generate("a red xylophone", width=32, height=32, num_inference_steps=1)
     check(len(caught) == 1 and "xylophone" in str(caught[0].message) and caught[0].filename == __file__, "unknown words")
     check("euler" in smalti.schedulers(), "schedulers")
+    for count in (1, 3):
+        steps = []
+        pipeline.generate(prompt, num_images_per_prompt=count, on_step=lambda *step: steps.append(step), **small)
+        check(steps == [(step, 8) for step in range(1, 9)], f"steps: {steps}")
+
+
+def as_diffusers(pipeline):
+    """Code that was written for diffusers."""
+    options = {"width": 96, "height": 64, "num_inference_steps": 8, "seed": 1}
+    prompt = "a red star above a blue ring on a white background"
+    star = read_ppm(folder / "tour/star.ppm")
+    check(np.array_equal(pipeline(prompt, output_type="np", **options).images[0], star), "an array")
+    check(pipeline(prompt, output_type="latent", **options).images.shape == (1, 4, 8, 12), "latents")
+    try:
+        import PIL
+    except ImportError:
+        error = refused(ImportError, ["pip install pillow", 'output_type="np"'], pipeline, prompt, **options)
+        check(error.__cause__ is None, "one message")
+    else:
+        images = pipeline(prompt, **options).images
+        check(PIL is not None and images[0].size == (96, 64) and np.array_equal(np.asarray(images[0]), star), "Pillow's image")
+    model = os.environ["SMALTI_MODEL_DIR"]
+    pretrained = smalti.Pipeline.from_pretrained(model, torch_dtype="torch.float32", session=pipeline.session)
+    check(np.array_equal(pretrained(prompt, output_type="np", **options).images[0], star), "from_pretrained")
+    pretrained.close()
+    refused(ValueError, ["float32, float16, bfloat16", "torch.int8"], smalti.Pipeline.from_pretrained, model,
+            torch_dtype="torch.int8")
 
 
 def refusing(pipeline):
@@ -142,8 +169,7 @@ def refusing(pipeline):
     refused(ValueError, ["float64"], pipeline.decode, np.zeros((4, 8, 8)), dtype=np.float64)
     refused(smalti.Error, ["nowhere"], smalti.Pipeline, folder / "nowhere", session=pipeline.session)
     refused(smalti.Error, ["use that one, or close it"], smalti.Session)  # there is one
-    refused(smalti.Error, ["use that one, or close it"], smalti.Pipeline)
-    refused(FileNotFoundError, ["nowhere"], smalti.Pipeline, folder / "nowhere")
+    refused(OSError, ["nowhere"], smalti.Pipeline, folder / "nowhere")
     refused(smalti.Error, ["nowhere"], smalti.extract, folder / "nowhere", folder / "made", session=pipeline.session)
     refused(TypeError, [], smalti.extract, 5, folder / "made", session=pipeline.session)
 
@@ -220,6 +246,7 @@ def interrupting(pipeline):
     def control_c(_share):
         os.kill(os.getpid(), signal.SIGINT)
 
+    refused(Enough, ["of it"], pipeline.generate, prompt, on_step=enough, **large)
     for failure, words, progress in ((Enough, ["of it"], enough), (KeyboardInterrupt, [], control_c)):
         refused(failure, words, pipeline.generate, prompt, progress=progress, **large)
         refused(failure, words, pipeline.decode, np.zeros((4, 64, 64)), progress=progress)
@@ -285,8 +312,10 @@ def closing(session):
     pipeline.close()
     other.generate("a", width=32, height=32, num_inference_steps=1)
     other.close()
-    with smalti.Session():
-        pass
+    with smalti.Session() as session:
+        with smalti.Pipeline() as one, smalti.Pipeline() as other:
+            check(one.session is other.session is session, "the session that is open")
+        check(session._resource.is_open, "which pipelines leave open")
     # A child process leaves the parent's alone.
     with smalti.Pipeline() as parents:
         child = os.fork()
@@ -300,6 +329,6 @@ def closing(session):
 (folder / "prompts.jsonl").write_text("".join(f'{{"id": "{i}", "prompt": "a red star"}}\n' for i in range(3)))
 layout()
 with smalti.Session() as session, smalti.Pipeline(session=session) as pipeline:
-    for part in (generating, refusing, decoding, features, interrupting):
+    for part in (generating, as_diffusers, refusing, decoding, features, interrupting):
         part(pipeline)
     closing(session)

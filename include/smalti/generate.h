@@ -196,8 +196,8 @@ struct smalti_image_callbacks {
 	/** The final latents f32 [channels, height, width], in the model's scale, padded size. */
 	int (*latents)(void *user, const int64_t shape[3], const float *values, struct smalti_error *error);
 	/** How far the image is: `active` is 1, `images` its completed fraction. About ten times per second,
-	 * on the thread that waits in smalti_batch_submit() or smalti_batch_wait(). It must not call the
-	 * batch's functions. */
+	 * and once before `done` of an image that is complete, on the thread that waits in
+	 * smalti_batch_submit() or smalti_batch_wait(). It must not call the batch's functions. */
 	void (*progress)(void *user, const struct smalti_batch_progress *progress);
 	/** For each place in turn, before `done`, what came to it; not where the policy places the tasks. */
 	void (*place)(void *user, const struct smalti_transfer_report *report);

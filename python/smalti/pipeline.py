@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import operator
-import os
 import warnings
 import weakref
 from contextlib import ExitStack
@@ -14,11 +13,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .library import Call, Error, Options, Resource, Text, c_string, check, exception, ffi, fields, lib, string
-from .session import Closable, Session
+from .library import Call, Options, Resource, Text, c_string, check, exception, ffi, fields, lib, string
+from .session import Closable, Session, open_session
 from .vae import VAE, Encoding, Progress
 
 Prompts = Union[str, Sequence[str]]
+OnStep = Callable[[int, int], None]
 
 
 class TextStates(NamedTuple):
@@ -29,10 +29,16 @@ class TextStates(NamedTuple):
     values: NDArray[np.float32]  # [tokens, width]: T5's last hidden states
 
 
+class Output(NamedTuple):
+    """What Pipeline.__call__() makes: a list of Pillow's images, or an array."""
+
+    images: Any
+
+
 class Pipeline(Closable):
     """A model in diffusers' layout at `directory`, or (None) the embedded one, with `precision` "f32", "bf16", "f16" or
-    "tf32". Directories of single components can be given. Without a session it has one with its defaults, which it
-    shares with others that were given none, and which is closed with the last of them."""
+    "tf32". Directories of single components can be given. Without a session it takes the one that is open, or opens one
+    with its defaults, which is closed with the last pipeline on it."""
 
     def __init__(self, directory: Optional[Text] = None, *, session: Optional[Session] = None,
                  precision: Optional[str] = None, variant: Optional[str] = None, tokenizer: Optional[Text] = None,
@@ -41,8 +47,7 @@ class Pipeline(Closable):
         options = Options("smalti_model_options", lib.smalti_model_defaults, directory=directory, precision=precision,
                           variant=variant, tokenizer=tokenizer, text_encoder=text_encoder, transformer=transformer, vae=vae,
                           scheduler=scheduler)
-        self.session = session or _own_session(directory)
-        self._own = None if session else self.session
+        self.session = session or open_session() or _default_session()
         self._vae: Optional[VAE] = None
         self._vae_options: Dict[str, Any] = {"directory": vae or directory, "variant": variant, "precision": precision}
         parent = self.session._resource
@@ -65,8 +70,23 @@ class Pipeline(Closable):
         self._close_own()
 
     def _close_own(self) -> None:
-        if self._own is not None and not self._own._resource.used:
-            self._own.close()
+        if self.session in _default_sessions and not self.session._resource.used:
+            self.session.close()
+
+    @classmethod
+    def from_pretrained(cls, directory: Text, *, torch_dtype: Any = None, **options: Any) -> Pipeline:
+        """Pipeline(directory, ...), as diffusers calls it. `torch_dtype` may be PyTorch's or its name, for `precision`."""
+        if torch_dtype is not None:
+            options["precision"] = _precision(torch_dtype)
+        return cls(directory, **options)
+
+    def __call__(self, prompt: Prompts, negative_prompt: Optional[str] = None, *, output_type: str = "pil",
+                 **options: Any) -> Output:
+        """generate(), as diffusers calls it: images are Pillow's, or with output_type "np" or "latent" an array."""
+        if output_type != "pil":
+            return Output(self.generate(prompt, negative_prompt, output_type=output_type, **options))
+        from_array = _pillow()
+        return Output([from_array(pixels) for pixels in self.generate(prompt, negative_prompt, **options)])
 
     def generate(self, prompt: Prompts, negative_prompt: Optional[str] = None, *, height: Optional[int] = None,
                  width: Optional[int] = None, num_inference_steps: Optional[int] = None,
@@ -74,12 +94,15 @@ class Pipeline(Closable):
                  seed: Union[int, Sequence[int]] = 0, scheduler: Optional[str] = None,
                  use_resolution_binning: Optional[bool] = None, cleaning: Optional[str] = None,
                  latents: Optional[ArrayLike] = None, strategy: Optional[str] = None, shares: Optional[str] = None,
-                 output_type: str = "np", progress: Optional[Progress] = None) -> NDArray[Any]:
+                 output_type: str = "np", progress: Optional[Progress] = None,
+                 on_step: Optional[OnStep] = None) -> NDArray[Any]:
         """Images of a prompt, or of each of several: uint8 [images, height, width, 3], those of one prompt together. None
         is what the command does: the model's size, 20 steps, guidance 4.5, an image, the model's scheduler. A seed is for
         each prompt, or one for all. `latents` float32 [images, channels, height, width] are the first noise instead.
         With output_type "latent" the last latents come, which decode() takes, and nothing is decoded. `progress` hears
-        the completed fraction of all images, from 0 to 1. Ctrl-C ends it, as whatever `progress` raises."""
+        the completed fraction of all images, from 0 to 1, about ten times per second. `on_step` hears each step once, in
+        order, when all images have it behind them: its number, from 1, and the number of steps. Ctrl-C ends the call, as
+        whatever these raise."""
         prompts = [prompt] if isinstance(prompt, str) else list(prompt)
         seeds = _seeds(seed, len(prompts))
         if not prompts or len(seeds) != len(prompts):
@@ -106,7 +129,8 @@ class Pipeline(Closable):
                 plans.append(check(lib.smalti_request_resolve, self._resource.pointer, request.struct))
                 open_things.callback(lib.smalti_plan_free, plans[-1])
                 self._warn_of_unread(prompts[number], request.struct.cleaning)
-            work = _Images(self._resource.pointer, call, requests[0].struct, len(prompts) * each, output_type, progress)
+            work = _Images(self._resource.pointer, call, requests[0].struct, len(prompts) * each, output_type, progress,
+                           on_step)
             open_things.callback(lib.smalti_batch_close, work.batch)  # waits
             try:
                 for number in range(work.count):
@@ -166,22 +190,30 @@ class Pipeline(Closable):
         return self.vae.decode(latents, raw=raw, dtype=dtype, tile_rows=tile_rows, progress=progress)
 
 
-_shared: Callable[[], Optional[Session]] = lambda: None
+_default_sessions: weakref.WeakSet[Session] = weakref.WeakSet()  # those that pipelines have opened
 
 
-def _own_session(directory: Optional[Text]) -> Session:
-    """The one of pipelines that were given none."""
-    global _shared
-    session = _shared()
-    if session is None or not session._resource.is_open:
-        try:
-            session = Session()
-        except Error:
-            if directory is not None and not os.path.exists(directory):
-                raise FileNotFoundError(f"{os.fsdecode(directory)}: no such directory") from None
-            raise
-        _shared = weakref.ref(session)
+def _default_session() -> Session:
+    session = Session()
+    _default_sessions.add(session)
     return session
+
+
+def _precision(torch_dtype: Any) -> str:
+    names = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+    name = str(torch_dtype).replace("torch.", "")
+    if name not in names:
+        raise ValueError(f"torch_dtype: expected one of {', '.join(names)}, found {torch_dtype}")
+    return names[name]
+
+
+def _pillow() -> Callable[[NDArray[Any]], Any]:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError(f'{error}: images of output_type "pil" are Pillow\'s: `pip install pillow`, or give output_type="np"'
+                          ) from None
+    return Image.fromarray
 
 
 def schedulers() -> List[str]:
@@ -225,10 +257,11 @@ class _Images:
     """A batch of one generate(), and what becomes of its images."""
 
     def __init__(self, model: Any, call: Call, request: Any, count: int, output_type: str,
-                 progress: Optional[Progress]) -> None:
+                 progress: Optional[Progress], on_step: Optional[OnStep]) -> None:
         self.count = count
         self.failed: Optional[Exception] = None
-        self._call, self._progress, self._complete = call, progress, 0
+        self._call, self._progress, self._on_step, self._complete = call, progress, on_step, 0
+        self._steps, self._told = [0] * count, 0  # that each image has behind it; that on_step has heard
         self._latents: List[Optional[NDArray[np.float32]]] = [None] * count
         self._pixels: Optional[NDArray[np.uint8]] = None
         if output_type == "np":
@@ -242,6 +275,13 @@ class _Images:
         if self._progress is not None:
             images = now.images if now.active else 0
             self._progress((self._complete + images) / self.count)  # else this is where Python sees Ctrl-C
+
+    def _tell_steps(self, number: int, behind: int, steps: int) -> None:
+        """An image has so many steps behind it: on_step hears those that all have."""
+        self._steps[number] = behind
+        for step in range(self._told + 1, min(self._steps) + 1):
+            self._told = step
+            self._on_step(step, steps)  # type: ignore[misc]
 
     def submit(self, plan: Any, number: int, image: int) -> None:
         callbacks = ffi.new("struct smalti_image_callbacks *")
@@ -257,6 +297,10 @@ class _Images:
             self._latents[number] = made
             return 0
 
+        def progress(_user: Any, now: Any) -> None:
+            decoding = now.stage == lib.SMALTI_STAGE_DECODING
+            self._tell_steps(number, now.steps if decoding else now.step - 1, now.steps)
+
         def done(_user: Any, status: int, error: Any) -> None:
             self._complete += 1
             if status != 0 and self.failed is None:
@@ -265,6 +309,8 @@ class _Images:
 
         wanted = latents if self._pixels is None else rows
         setattr(callbacks, wanted.__name__, self._call.callback(ffi.typeof(getattr(callbacks, wanted.__name__)), wanted, -1))
+        if self._on_step is not None:
+            callbacks.progress = self._call.callback(ffi.typeof(callbacks.progress), progress)
         callbacks.done = self._call.callback(ffi.typeof(callbacks.done), done)
         check(lib.smalti_batch_submit, self.batch, plan, image, callbacks)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import weakref
 from types import TracebackType
-from typing import Any, Optional, Type, TypeVar
+from typing import Any, Callable, Optional, Type, TypeVar
 
 from .library import Options, Resource, Text, check, lib
 
@@ -45,6 +45,21 @@ class Session(Closable):
                           cuda=cuda, reproducible=reproducible, memory_limit=memory_limit,
                           gpu_memory_limit=gpu_memory_limit, scratch=scratch, trace=trace)
         super().__init__(Resource("session", check(lib.smalti_session_open, options.struct), _close_session))
+        _remember(self)
+
+
+_last: Callable[[], Optional[Session]] = lambda: None
+
+
+def _remember(session: Session) -> None:
+    global _last
+    _last = weakref.ref(session)
+
+
+def open_session() -> Optional[Session]:
+    """The process's, if there is one."""
+    session = _last()
+    return session if session is not None and session._resource.is_open else None
 
 
 def _close_session(pointer: Any) -> None:

@@ -39,3 +39,5 @@ void smalti_batch_drop(struct smalti_batch *batch, bool (*unwanted)(void *user))
 
 /* Reports progress to the callbacks of the images and of the batch. `batch` for struct smalti_queue. */
 void smalti_batch_report(void *batch);
+/* Reports to the callback of an image that it is complete. */
+void smalti_batch_report_complete(const struct smalti_image_job *work);

@@ -55,6 +55,15 @@ static void tell_images(struct smalti_batch *batch)
 	}
 }
 
+void smalti_batch_report_complete(const struct smalti_image_job *work)
+{
+	const int64_t steps = work->plan->sampler->steps;
+	const struct smalti_batch_progress progress = {
+	    .active = 1, .images = 1, .stage = SMALTI_STAGE_DECODING, .step = steps, .steps = steps};
+	if (work->receiver.progress)
+		work->receiver.progress(work->receiver.user, &progress);
+}
+
 void smalti_batch_report(void *user)
 {
 	struct smalti_batch *batch = user;

@@ -43,6 +43,8 @@ static void complete(struct smalti_job *job)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int status = smalti_task_group_status(job->task_group, &error);
 	smalti_transfer_report_send(work->plan, job->task_group, &work->receiver);
+	if (status == 0)
+		smalti_batch_report_complete(work);
 	work->receiver.done(work->receiver.user, status, &error);
 	free_image(work);
 }
