@@ -5,10 +5,12 @@
 #include "kernels/scratch.h"
 #include "samplers/noise.h"
 
-/* Counts guidance, a prediction of two terms, the next latents of five, a corrector of four. */
+/* Counts guidance, a prediction of two terms, and sums of four and of the history; a corrector has no output,
+ * no noise. */
 double smalti_sampler_flops(const struct sampler_step_arguments *a)
 {
-	const double each = 3 + 3 + 9 + (a->step.corrects ? 7 : 0);
+	const int history = a->step.history;
+	const double each = 3 + 3 + (7 + 2 * history) + (a->step.corrects ? 1 + 2 * history : 0);
 	return each * (double)a->rows * (double)(a->patch * a->patch) * (double)a->channels;
 }
 

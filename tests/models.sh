@@ -44,9 +44,9 @@ grep -qaF '"scheduler":"euler"' saved.png
 # A scheduler that there is not is no reason to refuse a model of which another one is asked for.
 for file in model_index.json scheduler/scheduler_config.json; do
     copy
-    sed -i 's/DPMSolverMultistepScheduler/UniPCMultistepScheduler/' model/$file
+    sed -i 's/DPMSolverMultistepScheduler/PNDMScheduler/' model/$file
     [ $file = model_index.json ] || sed -i -z 's/"scheduler": \[[^]]*\]/"scheduler": [null, null]/' model/model_index.json
-    refuse 1 UniPCMultistepScheduler generate -m model
+    refuse 1 PNDMScheduler generate -m model
     refuse 1 'ask for another one, for instance "dpm++": --scheduler' generate -m model
     expect 0 '' generate --save-latents -o saved.png -m model --scheduler euler
     cmp embedded.safetensors saved.safetensors

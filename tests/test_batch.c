@@ -250,17 +250,24 @@ static void what_cannot_be_made_is_refused_before_it_starts(void)
 		int64_t width, height, steps, images;
 		double guidance;
 		const char *scheduler;
+		double eta;
 	} cases[] = {
-	    {"width 15", "width", 15, 128, 20, 1, 4.5, NULL},
-	    {"height -1", "height", 128, -1, 20, 1, 4.5, NULL},
-	    {"width 10^9", "width", 1000000000, 128, 20, 1, 4.5, NULL},
-	    {"larger than the machine", "memory limit", 131072, 131072, 20, 1, 4.5, NULL},
-	    {"no steps", "steps", 128, 128, 0, 1, 4.5, NULL},
-	    {"too many steps", "steps", 128, 128, 1001, 1, 4.5, NULL},
-	    {"no images", "images", 128, 128, 20, 0, 4.5, NULL},
-	    {"guidance", "guidance", 128, 128, 20, 1, -1, NULL},
-	    {"guidance", "guidance", 128, 128, 20, 1, 0.0 / 0.0, NULL},
-	    {"scheduler", "euler", 128, 128, 20, 1, 4.5, "plms"},
+	    {"width 15", "width", 15, 128, 20, 1, 4.5, NULL, 0},
+	    {"height -1", "height", 128, -1, 20, 1, 4.5, NULL, 0},
+	    {"width 10^9", "width", 1000000000, 128, 20, 1, 4.5, NULL, 0},
+	    {"larger than the machine", "memory limit", 131072, 131072, 20, 1, 4.5, NULL, 0},
+	    {"no steps", "steps", 128, 128, 0, 1, 4.5, NULL, 0},
+	    {"too many steps", "steps", 128, 128, 1001, 1, 4.5, NULL, 0},
+	    {"no images", "images", 128, 128, 20, 0, 4.5, NULL, 0},
+	    {"guidance", "guidance", 128, 128, 20, 1, -1, NULL, 0},
+	    {"guidance", "guidance", 128, 128, 20, 1, 0.0 / 0.0, NULL, 0},
+	    {"scheduler", "euler", 128, 128, 20, 1, 4.5, "plms", 0},
+	    {"only timestep 0", "2 steps", 128, 128, 1, 1, 4.5, "euler", 0},
+	    {"only timestep 0", "2 steps", 128, 128, 1, 1, 4.5, "ddim", 0},
+	    {"a model of one step", "dmd", 128, 128, 2, 1, 4.5, "dmd", 0},
+	    {"a model of noise", "flow", 128, 128, 20, 1, 4.5, "flow euler", 0},
+	    {"eta of another", "ddim", 128, 128, 20, 1, 4.5, "euler", 0.5},
+	    {"eta above 1", "eta", 128, 128, 20, 1, 4.5, "ddim", 1.5},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
@@ -272,6 +279,7 @@ static void what_cannot_be_made_is_refused_before_it_starts(void)
 		request.images = cases[i].images;
 		request.guidance = cases[i].guidance;
 		request.scheduler = cases[i].scheduler;
+		request.eta = cases[i].eta;
 		int status = embedded_submit(model, batch, &request, 0, &callbacks, &error);
 		CHECK(status == -1 && strstr(error.message, cases[i].word), error.message);
 	}

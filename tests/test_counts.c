@@ -211,7 +211,6 @@ WORK_OF(patch_embed)
 	mark_all(3, SMALTI_F32, a->out, READ);
 }
 
-/* With guidance (3), a prediction of two terms (3), the next latents of five (9), a corrector of four (7). */
 WORK_OF(came)
 {
 	const int64_t count = a->shape.parts * a->shape.batch * a->shape.rows * a->shape.columns;
@@ -225,7 +224,11 @@ WORK_OF(came)
 WORK_OF(sampler_step)
 {
 	const int64_t pixels = a->rows * a->patch * a->patch;
-	operations += (double)(pixels * a->channels) * (3 + 3 + 9 + (a->step.corrects ? 7 : 0));
+	const int history = a->step.history;
+	/* guidance, a prediction of two terms, sums of four terms and the history, and of one and the history
+	 */
+	operations += (double)(pixels * a->channels) *
+		      (3 + 3 + (7 + 2 * history) + (a->step.corrects ? 1 + 2 * history : 0));
 	for (int64_t p = 0; p < pixels; p++)
 		for (int64_t c = 0; c < a->channels; c++) {
 			mark(0, SMALTI_F32, p * a->out_channels + c, READ);

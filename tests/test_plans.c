@@ -157,9 +157,8 @@ static struct smalti_sampler *sampler_named(const struct smalti_sampler_name *na
 	struct smalti_scheduler_config config;
 	SUCCEEDS(smalti_scheduler_config_read_as(model->scheduler_path, name->scheduler, &config, &error),
 		 &error, name->name);
-	config.karras_sigmas |= name->karras;
-	const int64_t steps = name->scheduler == SMALTI_SCHEDULER_DDPM ? 1 : 3;
-	struct smalti_sampler *sampler = smalti_sampler_new(&config, steps, &error);
+	smalti_sampler_name_set(name, &config);
+	struct smalti_sampler *sampler = smalti_sampler_new(&config, name->steps ? name->steps : 3, &error);
 	SUCCEEDS(sampler ? 0 : -1, &error, name->name);
 	return sampler;
 }
@@ -172,16 +171,23 @@ static void keep(int stage, const float *values, int64_t count, const char *sche
 	judge(&result, schedule);
 }
 
-/* All samplers at once, from text to image. */
+/* Tells whether the embedded model, which predicts noise, can be sampled so. */
+static bool is_of_noise(const struct smalti_sampler_name *name)
+{
+	return name->scheduler != SMALTI_SCHEDULER_FLOW_EULER &&
+	       name->scheduler != SMALTI_SCHEDULER_FLOW_HEUN;
+}
+
+/* All samplers of noise at once, from text to image. */
 static void diffuse_all(const char *schedule)
 {
-	enum { MOST = 8 };
+	enum { MOST = 24 };
 	static struct request requests[MOST];
 	struct smalti_sampler *samplers[MOST];
 	const struct smalti_sampler_name *name;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	int count = 0;
-	for (; (name = smalti_sampler_name_at(count)) && count < MOST; count++) {
+	for (; (name = smalti_sampler_name_at(count)) && is_of_noise(name) && count < MOST; count++) {
 		samplers[count] = sampler_named(name);
 		begin(&requests[count], samplers[count], &prompt, FACTOR * HEIGHT);
 	}

@@ -80,6 +80,7 @@ static void every_key_is_read(void)
 	struct smalti_prompts *prompts = open_text(
 	    "\n {\"prompt\": \"a \\\"star\\\"\", \"negative_prompt\": \"blur\", \"seed\": 9007199254740993, "
 	    "\"width\": 512, \"height\": 1000000000, \"num_inference_steps\": 14, \"guidance_scale\": 0, "
+	    "\"eta\": 0.25, "
 	    "\"id\": \"d\\u00e9j\\u00e0 1\", \"num_images_per_prompt\": 4, \"scheduler\": \"euler\", "
 	    "\"use_resolution_binning\": true}\r\n");
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -94,6 +95,7 @@ static void every_key_is_read(void)
 	CU_ASSERT_EQUAL(line.seed, 9007199254740993u);
 	CU_ASSERT_TRUE(line.width == 512 && line.height == 1000000000);
 	CU_ASSERT_TRUE(line.steps == 14 && line.images == 4 && line.guidance == 0);
+	CU_ASSERT_TRUE(line.has_eta && line.eta == 0.25);
 	smalti_prompt_line_free(&line);
 	check_end(prompts);
 }
@@ -109,7 +111,7 @@ static void what_is_absent_stays_empty(void)
 	CU_ASSERT_EQUAL_FATAL(smalti_prompts_next(prompts, &line, &error), SMALTI_PROMPTS_LINE);
 	CU_ASSERT_STRING_EQUAL(line.prompt, "");
 	CU_ASSERT_TRUE(!line.negative && !line.id && !line.scheduler);
-	CU_ASSERT_TRUE(!line.has_seed && !line.has_guidance && !line.has_binning);
+	CU_ASSERT_TRUE(!line.has_seed && !line.has_guidance && !line.has_eta && !line.has_binning);
 	CU_ASSERT_TRUE(!line.width && !line.height && !line.steps && !line.images);
 	smalti_prompt_line_free(&line);
 	check_end(prompts);

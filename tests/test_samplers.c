@@ -8,14 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES = 4 * 4 * 4, MAX_HISTORY = 3 };
+enum { VALUES = 4 * 4 * 4, MAX_HISTORY = SMALTI_SAMPLER_HISTORY };
 
-#define DPM   SMALTI_SCHEDULER_DPM_SOLVER
-#define EULER SMALTI_SCHEDULER_EULER
-#define DDIM  SMALTI_SCHEDULER_DDIM
-#define LCM   SMALTI_SCHEDULER_LCM
-#define SA    SMALTI_SCHEDULER_SA_SOLVER
-#define DMD   SMALTI_SCHEDULER_DDPM
+#define DPM        SMALTI_SCHEDULER_DPM_SOLVER
+#define UNIPC      SMALTI_SCHEDULER_UNIPC
+#define EULER      SMALTI_SCHEDULER_EULER
+#define EULER_A    SMALTI_SCHEDULER_EULER_ANCESTRAL
+#define HEUN_CLASS SMALTI_SCHEDULER_HEUN
+#define DDIM       SMALTI_SCHEDULER_DDIM
+#define LCM        SMALTI_SCHEDULER_LCM
+#define SA         SMALTI_SCHEDULER_SA_SOLVER
+#define DDPM       SMALTI_SCHEDULER_DDPM
+#define FLOW_EULER SMALTI_SCHEDULER_FLOW_EULER
+#define FLOW_HEUN  SMALTI_SCHEDULER_FLOW_HEUN
 
 /* The class defaults, which are PixArt's values. */
 static const struct smalti_scheduler_config defaults = {
@@ -25,6 +30,9 @@ static const struct smalti_scheduler_config defaults = {
     .beta_end = 0.02,
     .solver_order = 2,
     .lower_order_final = true,
+    .flow_shift = 1,
+    .lambda_min_clipped = -INFINITY,
+    .predict_x0 = true,
     .predictor_order = 2,
     .corrector_order = 2,
     .clip_sample_range = 1,
@@ -43,8 +51,18 @@ enum variant {
 	OFFSET_60,
 	TRAILING,
 	KARRAS,
+	EXPONENTIAL,
+	BETA,
 	ORDER_1,
+	ORDER_3,
+	ORDER_3_BH1,
+	SDE,
+	NOISE_PREDICTING,
+	NOISE_PREDICTING_TO_0,
+	BH1_TO_0,
 	CLIPPED,
+	ABOVE_ALL,
+	LEARNED,
 	VELOCITY,
 	SAMPLE,
 	BETA_TINY,
@@ -55,11 +73,30 @@ static struct smalti_scheduler_config configuration(enum smalti_scheduler schedu
 {
 	struct smalti_scheduler_config config = defaults;
 	config.scheduler = scheduler;
-	config.final_sigma = variant == SIGMA_MIN ? SMALTI_FINAL_SIGMA_MIN : SMALTI_FINAL_SIGMA_ZERO;
+	if (scheduler >= FLOW_EULER) {
+		config.sigmas = SMALTI_SIGMAS_FLOW;
+		config.prediction = SMALTI_PREDICTS_FLOW;
+	}
+	if (variant == SIGMA_MIN || variant == NOISE_PREDICTING || variant == ORDER_3_BH1)
+		config.final_sigma = SMALTI_FINAL_SIGMA_MIN;
 	config.solver_type = variant == HEUN ? SMALTI_SOLVER_HEUN : SMALTI_SOLVER_MIDPOINT;
-	config.solver_order = variant == ORDER_1 ? 1 : 2;
+	config.solver_order = variant == ORDER_1 ? 1 : variant == ORDER_3 || variant == ORDER_3_BH1 ? 3 : 2;
+	config.bh = variant == ORDER_3_BH1 || variant == BH1_TO_0 ? SMALTI_BH1 : SMALTI_BH2;
+	if (variant == SDE)
+		config.algorithm = SMALTI_SDE_DPM_SOLVER_PP;
+	if (variant == NOISE_PREDICTING || variant == NOISE_PREDICTING_TO_0) {
+		config.algorithm = SMALTI_DPM_SOLVER_EPSILON;
+		config.predict_x0 = false;
+	}
+	config.lambda_min_clipped = variant == ABOVE_ALL ? 10 : -INFINITY;
+	config.variance = variant == LEARNED ? SMALTI_VARIANCE_OTHER : SMALTI_VARIANCE_SMALL;
 	config.steps_offset = variant == OFFSET_1 ? 1 : variant == OFFSET_60 ? 60 : 0;
-	config.karras_sigmas = variant == KARRAS;
+	if (variant == KARRAS)
+		config.sigmas = SMALTI_SIGMAS_KARRAS;
+	if (variant == EXPONENTIAL)
+		config.sigmas = SMALTI_SIGMAS_EXPONENTIAL;
+	if (variant == BETA)
+		config.sigmas = SMALTI_SIGMAS_BETA;
 	config.clip_sample = variant == CLIPPED;
 	if (variant == LEADING || variant == OFFSET_1 || variant == OFFSET_60)
 		config.spacing = SMALTI_SPACING_LEADING;
@@ -126,7 +163,10 @@ static void timesteps_are_those_of_the_reference(void)
 	    {"lcm 1", LCM, PLAIN, 1, 1, {999}},
 	    {"lcm 4", LCM, PLAIN, 4, 4, {999, 759, 499, 259}},
 	    {"lcm 8", LCM, PLAIN, 8, 8, {999, 879, 759, 639, 499, 379, 259, 139}},
-	    {"dmd", DMD, PLAIN, 1, 1, {400}},
+	    {"ddpm", DDPM, PLAIN, 20, 3, {999, 946, 894}},
+	    {"ddpm 1", DDPM, PLAIN, 1, 1, {400}},
+	    {"heun", HEUN_CLASS, PLAIN, 4, 7, {999, 666, 666, 333, 333, 0, 0}},
+	    {"flow euler", FLOW_EULER, PLAIN, 9, 2, {1000, 875.125}},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_sampler *sampler =
@@ -166,13 +206,13 @@ static void coefficients_are_those_of_the_reference(void)
 		const struct smalti_sampler_terms *next = &sampler->step[i].next;
 		CU_ASSERT_DOUBLE_EQUAL(next->x, rows[i][0], 1e-12);
 		CU_ASSERT_DOUBLE_EQUAL(next->m, rows[i][1], 1e-12);
-		CU_ASSERT_DOUBLE_EQUAL(next->previous_m, rows[i][2], 1e-12);
+		CU_ASSERT_DOUBLE_EQUAL(next->last_m[0], rows[i][2], 1e-12);
 		CU_ASSERT_EQUAL(sampler->step[i].draws_noise, false);
 	}
 	/* x0 = (x - sigma · output) / alpha at the first and the last level of the table */
-	CU_ASSERT_DOUBLE_EQUAL(sampler->step[0].x0.output, -157.4072723388672, 1e-10);
-	CU_ASSERT_DOUBLE_EQUAL(sampler->step[0].x0.x, 1 / 0.006352818571, 1e-5);
-	CU_ASSERT_DOUBLE_EQUAL(sampler->step[19].x0.output, -0.1760101169347763, 1e-12);
+	CU_ASSERT_DOUBLE_EQUAL(sampler->step[0].prediction.output, -157.4072723388672, 1e-10);
+	CU_ASSERT_DOUBLE_EQUAL(sampler->step[0].prediction.x, 1 / 0.006352818571, 1e-5);
+	CU_ASSERT_DOUBLE_EQUAL(sampler->step[19].prediction.output, -0.1760101169347763, 1e-12);
 	CU_ASSERT_EQUAL(sampler->initial_sigma, 1);
 	CU_ASSERT_EQUAL(sampler->history, 1);
 	free(sampler);
@@ -287,11 +327,11 @@ static void trajectories_are_those_of_the_reference(void)
 /* The cut into parts must not be visible, whatever the scheduler keeps. */
 static void parts_give_the_bits_of_the_whole(void)
 {
-	for (int scheduler = 0; scheduler < DMD; scheduler++) {
+	for (int scheduler = 0; scheduler < SMALTI_SCHEDULERS; scheduler++) {
 		struct smalti_sampler *sampler = sampler_of(scheduler, PLAIN, 7, "7 steps");
 		float whole[VALUES], parts[VALUES];
-		run(sampler, 7, VALUES, whole);
-		run(sampler, 7, 13, parts);
+		run(sampler, sampler->steps, VALUES, whole);
+		run(sampler, sampler->steps, 13, parts);
 		CU_ASSERT_EQUAL(memcmp(whole, parts, sizeof(whole)), 0);
 		free(sampler);
 	}
@@ -305,15 +345,59 @@ static void a_perfect_model_is_followed(void)
 		enum variant variant;
 		int64_t steps;
 	} cases[] = {
-	    {DPM, PLAIN, 1},      {DPM, PLAIN, 2},      {DPM, PLAIN, 1000},   {DPM, TRAILING, 1000},
-	    {DPM, LEADING, 999},  {DPM, KARRAS, 1},     {DPM, KARRAS, 1000},  {DPM, ORDER_1, 9},
-	    {DPM, SIGMA_MIN, 30}, {DPM, VELOCITY, 20},  {DPM, SAMPLE, 20},    {EULER, PLAIN, 2},
-	    {EULER, PLAIN, 1000}, {EULER, KARRAS, 12},  {EULER, LEADING, 12}, {EULER, VELOCITY, 12},
-	    {EULER, SAMPLE, 12},  {EULER, TRAILING, 1}, {DDIM, PLAIN, 25},    {DDIM, LEADING, 1000},
-	    {DDIM, TRAILING, 1},  {DDIM, VELOCITY, 25}, {DDIM, SAMPLE, 25},   {LCM, PLAIN, 1},
-	    {LCM, PLAIN, 50},     {LCM, VELOCITY, 4},   {SA, PLAIN, 1},       {SA, PLAIN, 1000},
-	    {SA, KARRAS, 15},     {SA, VELOCITY, 25},   {DMD, PLAIN, 1},      {DMD, CLIPPED, 1},
+	    {DPM, PLAIN, 1},
+	    {DPM, PLAIN, 2},
+	    {DPM, PLAIN, 1000},
+	    {DPM, TRAILING, 1000},
+	    {DPM, LEADING, 999},
+	    {DPM, KARRAS, 1},
+	    {DPM, KARRAS, 1000},
+	    {DPM, ORDER_1, 9},
+	    {DPM, SIGMA_MIN, 30},
+	    {DPM, VELOCITY, 20},
+	    {DPM, SAMPLE, 20},
+	    {EULER, PLAIN, 2},
+	    {EULER, PLAIN, 1000},
+	    {EULER, KARRAS, 12},
+	    {EULER, LEADING, 12},
+	    {EULER, VELOCITY, 12},
+	    {EULER, SAMPLE, 12},
+	    {EULER, TRAILING, 1},
+	    {DDIM, PLAIN, 25},
+	    {DDIM, LEADING, 1000},
+	    {DDIM, TRAILING, 1},
+	    {DDIM, VELOCITY, 25},
+	    {DDIM, SAMPLE, 25},
+	    {LCM, PLAIN, 1},
+	    {LCM, PLAIN, 50},
+	    {LCM, VELOCITY, 4},
+	    {SA, PLAIN, 1},
+	    {SA, PLAIN, 1000},
+	    {SA, KARRAS, 15},
+	    {SA, VELOCITY, 25},
+	    {DDPM, PLAIN, 1},
+	    {DDPM, CLIPPED, 1},
 	    {DDIM, CLIPPED, 25},
+	    {DDPM, PLAIN, 20},
+	    {DPM, ORDER_3, 20},
+	    {DPM, ORDER_3, 1000},
+	    {DPM, SDE, 12},
+	    {DPM, EXPONENTIAL, 1000},
+	    {DPM, BETA, 1000},
+	    {UNIPC, PLAIN, 1},
+	    {UNIPC, PLAIN, 1000},
+	    {UNIPC, ORDER_3, 1000},
+	    {UNIPC, ORDER_3_BH1, 30},
+	    {UNIPC, KARRAS, 1000},
+	    {UNIPC, SAMPLE, 12},
+	    {UNIPC, TRAILING, 1000},
+	    {EULER_A, PLAIN, 12},
+	    {EULER_A, BETA, 12},
+	    {HEUN_CLASS, PLAIN, 1000},
+	    {HEUN_CLASS, VELOCITY, 12},
+	    {HEUN_CLASS, EXPONENTIAL, 12},
+	    {FLOW_EULER, PLAIN, 1},
+	    {FLOW_HEUN, PLAIN, 30},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_sampler *sampler =
@@ -321,12 +405,12 @@ static void a_perfect_model_is_followed(void)
 		if (!sampler)
 			continue;
 		float x[2] = {(float)(0.7 * sampler->initial_sigma), (float)(-2 * sampler->initial_sigma)};
-		float output[2], noise[2] = {0, 0}, history[2 * MAX_HISTORY];
+		float output[2], noise[2] = {0, 0}, history[2 * MAX_HISTORY] = {0};
 		for (int64_t s = 0; s < sampler->steps; s++) {
 			const struct smalti_sampler_step *step = &sampler->step[s];
 			for (int k = 0; k < 2; k++)
-				output[k] =
-				    (float)(((k ? -0.75 : 0.25) - step->x0.x * x[k]) / step->x0.output);
+				output[k] = (float)(((k ? -0.75 : 0.25) - step->prediction.x * x[k]) /
+						    step->prediction.output);
 			smalti_sampler_apply(step, 2, output, noise, x, history);
 		}
 		/* Where the last level is sigma_min its noise is left. */
@@ -339,7 +423,7 @@ static void a_perfect_model_is_followed(void)
 static void predictions_are_clamped_when_asked(void)
 {
 	for (int clipped = 0; clipped < 2; clipped++) {
-		struct smalti_sampler *sampler = sampler_of(DMD, clipped ? CLIPPED : PLAIN, 1, "dmd");
+		struct smalti_sampler *sampler = sampler_of(DDPM, clipped ? CLIPPED : PLAIN, 1, "dmd");
 		float x[] = {0, 0, 0}, output[] = {1, -0.1f, -1};
 		smalti_sampler_apply(sampler->step, 3, output, NULL, x, NULL);
 		double ratio = 0.898013353 / 0.439968169;
@@ -354,12 +438,16 @@ static void noise_is_drawn_where_the_reference_draws(void)
 {
 	static const struct {
 		enum smalti_scheduler scheduler;
+		enum variant variant;
 		int draws, history;
 	} cases[] = {
-	    {DPM, 0, 1}, {EULER, 0, 0}, {DDIM, 0, 0}, {LCM, 4, 0}, {SA, 5, 3},
+	    {DPM, PLAIN, 0, 1},     {DPM, ORDER_3, 0, 2},      {DPM, SDE, 5, 1},       {EULER, PLAIN, 0, 0},
+	    {DDIM, PLAIN, 0, 0},    {LCM, PLAIN, 4, 0},        {SA, PLAIN, 5, 3},      {UNIPC, PLAIN, 0, 3},
+	    {UNIPC, ORDER_3, 0, 4}, {HEUN_CLASS, PLAIN, 0, 2}, {EULER_A, PLAIN, 5, 0}, {DDPM, PLAIN, 4, 0},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct smalti_sampler *sampler = sampler_of(cases[i].scheduler, PLAIN, 5, "5 steps");
+		struct smalti_sampler *sampler =
+		    sampler_of(cases[i].scheduler, cases[i].variant, 5, "5 steps");
 		int draws = 0;
 		for (int64_t s = 0; s < sampler->steps; s++)
 			draws += sampler->step[s].draws_noise;
@@ -385,9 +473,11 @@ static void what_cannot_be_done_is_refused(void)
 	    {"lcm 51", LCM, PLAIN, 51, SMALTI_EINVAL, {"original_inference_steps", "51"}},
 	    {"leading", SA, LEADING, 1000, SMALTI_EINVAL, {"leading", "999"}},
 	    {"offset", DDIM, OFFSET_60, 20, SMALTI_EINVAL, {"steps_offset 60", "0 to 49"}},
-	    {"euler 1", EULER, PLAIN, 1, SMALTI_EINVAL, {"linspace", "2 steps"}},
-	    {"ddim 1", DDIM, PLAIN, 1, SMALTI_EINVAL, {"linspace", "2 steps"}},
-	    {"dmd 2", DMD, PLAIN, 2, SMALTI_EUNSUPPORTED, {"DDPMScheduler", "1 step"}},
+	    {"ddpm 2", DDPM, LEARNED, 2, SMALTI_EUNSUPPORTED, {"DDPMScheduler", "variance_type", "1 step"}},
+	    {"clipped", DPM, ABOVE_ALL, 5, SMALTI_EINVAL, {"lambda_min_clipped", "10"}},
+	    {"bh1", UNIPC, BH1_TO_0, 5, SMALTI_EUNSUPPORTED, {"bh1", "sigma_min", "zero"}},
+	    {"unipc", UNIPC, NOISE_PREDICTING_TO_0, 5, SMALTI_EUNSUPPORTED, {"predict_x0", "sigma_min"}},
+	    {"dpmsolver", DPM, NOISE_PREDICTING_TO_0, 5, SMALTI_EUNSUPPORTED, {"dpmsolver", "sigma_min"}},
 	    {"beta tiny", DDIM, BETA_TINY, 5, SMALTI_EINVAL, {"beta_start"}},
 	    {"beta huge", DDIM, BETA_HUGE, 5, SMALTI_EINVAL, {"beta_end 0.9"}},
 	};
@@ -412,7 +502,7 @@ static void betas_may_be_scaled(void)
 	struct smalti_sampler *sampler = smalti_sampler_new(&config, 20, &error);
 	SUCCEEDS(sampler ? 0 : -1, &error, "scaled_linear");
 	/* k-diffusion's sigma_max of that model */
-	CU_ASSERT_DOUBLE_EQUAL(-sampler->step[0].x0.output, 14.6146, 1e-4);
+	CU_ASSERT_DOUBLE_EQUAL(-sampler->step[0].prediction.output, 14.6146, 1e-4);
 	free(sampler);
 }
 
@@ -424,12 +514,12 @@ static void names_are_found(void)
 		const struct smalti_sampler_name *name = smalti_sampler_name_at(count++);
 		CU_ASSERT_PTR_EQUAL(smalti_sampler_name_find(name->name, &error), name);
 	}
-	CU_ASSERT_EQUAL(count, 7);
+	CU_ASSERT_EQUAL(count, 21);
 	CU_ASSERT_PTR_NULL(smalti_sampler_name_at(-1));
 	const struct smalti_sampler_name *karras = smalti_sampler_name_find("dpm++ karras", &error);
 	CU_ASSERT_EQUAL(karras->scheduler, DPM);
-	CU_ASSERT_TRUE(karras->karras);
-	FAILS(smalti_sampler_name_find("heun", &error) ? 0 : -1, &error, SMALTI_EINVAL, "heun", "\"heun\"",
+	CU_ASSERT_EQUAL(karras->sigmas, SMALTI_SIGMAS_KARRAS);
+	FAILS(smalti_sampler_name_find("pndm", &error) ? 0 : -1, &error, SMALTI_EINVAL, "pndm", "\"pndm\"",
 	      "\"dpm++ karras\"", "\"dmd\"");
 }
 
@@ -448,6 +538,13 @@ static void a_name_works_on_any_model(void)
 	    {"lcm", 4, 1, {999, 759, 499}},
 	    {"sa-solver", 25, 1, {999, 959, 919}},
 	    {"dmd", 1, 1, {400}},
+	    {"ddpm", 20, 1, {999, 946, 894}},
+	    {"dpm++ 3m karras", 20, 1, {999, 971, 940}},
+	    {"dpm++ sde", 20, 1, {999, 949, 899}},
+	    {"dpm", 20, 1, {999, 949, 899}},
+	    {"unipc karras", 12, 1, {999, 949, 892}},
+	    {"euler a", 7, 157.40727, {999, 832.5, 666}},
+	    {"heun", 20, 157.40727, {999, 946.42108, 946.42108}},
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
@@ -456,7 +553,8 @@ static void a_name_works_on_any_model(void)
 		const char *path = test_model("tesserae/scheduler/scheduler_config.json");
 		int status = smalti_scheduler_config_read_as(path, name->scheduler, &config, &error);
 		SUCCEEDS(status, &error, cases[i].name);
-		config.karras_sigmas = config.karras_sigmas || name->karras;
+		smalti_sampler_name_set(name, &config);
+		CHECK(!name->steps == (strcmp(smalti_sampler_name_of(&config), name->name) == 0), name->name);
 		struct smalti_sampler *sampler = smalti_sampler_new(&config, cases[i].steps, &error);
 		SUCCEEDS(sampler ? 0 : -1, &error, cases[i].name);
 		for (int k = 0; sampler && k < 3 && k < cases[i].steps; k++)

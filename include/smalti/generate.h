@@ -63,6 +63,8 @@ struct smalti_request {
 	int64_t steps;   /**< 1 to SMALTI_STEPS_MAX */
 	double guidance; /**< classifier-free guidance scale; 1 or less: no guidance, the negative prompt is
 			    not used */
+	double eta; /**< of the scheduler "ddim": the share of noise that its steps add, 0 to 1; 0 for others
+		     */
 	const char *scheduler; /**< see smalti_scheduler_name(); NULL: the model's own */
 	enum smalti_cleaning cleaning;
 	enum smalti_noise noise;
@@ -228,8 +230,8 @@ struct smalti_batch_progress {
 	int64_t active; /**< images whose `done` was not called yet; if 0, the other fields are undefined */
 	double images;  /**< sum of their completed fractions, 0 to active */
 	enum smalti_stage stage; /**< stage of the oldest of them */
-	int64_t step,
-	    steps; /**< its current step, from 1 (0: still encoding text), and the number of steps */
+	int64_t step, steps; /**< its current step, from 1 (0: still encoding text), and the number of steps,
+			      * each with one pass through the transformer: Heun's count as two */
 };
 
 /** Any thread may call it while the batch is open; it is cheap. */

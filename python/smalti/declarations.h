@@ -60,6 +60,7 @@ uint64_t seed;
 int64_t images;
 int64_t steps;
 double guidance;
+double eta;
 const char *scheduler;
 enum smalti_cleaning cleaning;
 enum smalti_noise noise;

@@ -91,7 +91,7 @@ class Pipeline(Closable):
     def generate(self, prompt: Prompts, negative_prompt: Optional[str] = None, *, height: Optional[int] = None,
                  width: Optional[int] = None, num_inference_steps: Optional[int] = None,
                  guidance_scale: Optional[float] = None, num_images_per_prompt: Optional[int] = None,
-                 seed: Union[int, Sequence[int]] = 0, scheduler: Optional[str] = None,
+                 seed: Union[int, Sequence[int]] = 0, scheduler: Optional[str] = None, eta: Optional[float] = None,
                  use_resolution_binning: Optional[bool] = None, cleaning: Optional[str] = None,
                  latents: Optional[ArrayLike] = None, strategy: Optional[str] = None, shares: Optional[str] = None,
                  output_type: str = "np", progress: Optional[Progress] = None,
@@ -115,7 +115,7 @@ class Pipeline(Closable):
         requests = [
             Options("smalti_request", lib.smalti_request_defaults, prompt=one, negative_prompt=negative_prompt,
                     height=height, width=width, steps=num_inference_steps, guidance=guidance_scale,
-                    images=num_images_per_prompt, seed=seeds[number], scheduler=scheduler,
+                    images=num_images_per_prompt, seed=seeds[number], scheduler=scheduler, eta=eta,
                     resolution_binning=use_resolution_binning, cleaning=cleaning, strategy=strategy, shares=shares)
             for number, one in enumerate(prompts)]
         with self._resource.call() as call, ExitStack() as open_things:

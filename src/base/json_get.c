@@ -165,7 +165,7 @@ int smalti_json_choice(const cJSON *object, const char *key, enum smalti_json_ne
 		return -1;
 	if (!text)
 		return 0;
-	char list[256] = "";
+	char list[512] = "";
 	for (int i = 0; names[i]; i++) {
 		if (!strcmp(text, names[i])) {
 			*value = i;

@@ -16,7 +16,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_STRING(TYPE, prompts), "prompts", 'P', "FILE",
      "read prompts from FILE, one per line (- for standard input): plain text, or JSON Lines with \"prompt\" "
      "and, to override the options given here, \"id\", \"negative_prompt\", \"seed\", \"width\", \"height\", "
-     "\"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", \"scheduler\", "
+     "\"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", \"scheduler\", \"eta\", "
      "\"use_resolution_binning\", \"lora\""},
     {SMALTI_STRING(TYPE, request.negative_prompt), "negative", 'n', "TEXT",
      "negative prompt: what the images should not show", .alias = "negative-prompt"},
@@ -44,8 +44,12 @@ static const struct smalti_option rows[] = {
      "classifier-free guidance scale; 1 or less disables guidance and the negative prompt", .real_minimum = 0,
      .real_maximum = 1000, .alias = "guidance-scale"},
     {SMALTI_STRING(TYPE, request.scheduler), "scheduler", 0, "NAME",
-     "diffusion scheduler: dpm++, \"dpm++ karras\", euler, ddim, lcm, sa-solver or dmd; default: the "
-     "model's"},
+     "diffusion scheduler: dpm++, \"dpm++ karras\", \"dpm++ 3m\", \"dpm++ 3m karras\", \"dpm++ sde\", "
+     "\"dpm++ sde karras\", dpm, unipc, \"unipc karras\", euler, \"euler karras\", \"euler a\", heun, "
+     "\"heun karras\", ddim, ddpm, lcm, sa-solver, dmd; of models that predict the flow: \"flow euler\", "
+     "\"flow heun\"; default: the model's"},
+    {SMALTI_DOUBLE(TYPE, request.eta), "eta", 0, "X",
+     "of --scheduler ddim: the share of noise that each step adds", .real_minimum = 0, .real_maximum = 1},
     {SMALTI_CHOICE(TYPE, request.noise), "noise", 0, "TYPE",
      "data type in which the initial noise is drawn; each type gives different images", .choices = noises},
     {SMALTI_STRING(TYPE, latents), "latents", 0, "FILE",

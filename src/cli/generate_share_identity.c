@@ -15,6 +15,7 @@ const struct smalti_identity_remedy smalti_generate_share_remedies[] = {
     {"use_resolution_binning", "--resolution-binning"},
     {"num_inference_steps", "--steps"},
     {"guidance_scale", "--guidance"},
+    {"eta", "--eta"},
     {"scheduler", "--scheduler or --scheduler-config"},
     {"noise", "--noise"},
     {"cleaning", "--clean"},

@@ -153,6 +153,7 @@ static bool add_request(cJSON *o, const struct smalti_request *r, int64_t image,
 	       add_count(o, "num_inference_steps", r->steps) &&
 	       cJSON_AddNumberToObject(o, "guidance_scale", r->guidance) &&
 	       add_text(o, "scheduler", r->scheduler ? r->scheduler : own_scheduler) &&
+	       (!r->eta || cJSON_AddNumberToObject(o, "eta", r->eta)) &&
 	       add_text(o, "noise", noises[r->noise]) &&
 	       add_text(o, "cleaning", smalti_cleanings[r->cleaning]) &&
 	       add_count(o, "tile_tokens", r->tile_tokens) && add_count(o, "tile_rows", r->tile_rows) &&

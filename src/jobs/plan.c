@@ -27,28 +27,59 @@ static int check_request(const struct smalti_request *r, struct smalti_error *er
 	if (!isfinite(r->guidance) || r->guidance < 0)
 		return smalti_fail(error, SMALTI_EINVAL, "guidance: expected a number of 0 or more, found %g",
 				   r->guidance);
+	if (!(r->eta >= 0 && r->eta <= 1))
+		return smalti_fail(error, SMALTI_EINVAL, "eta: expected a number from 0 to 1, found %g",
+				   r->eta);
 	return 0;
 }
 
-static struct smalti_sampler *sampler_for(const struct smalti_model *model,
-					  const struct smalti_request *request, struct smalti_error *error)
+/* Reads the configuration of the scheduler that the request names. */
+static int read_scheduler(const struct smalti_model *model, const struct smalti_request *request,
+			  struct smalti_scheduler_config *config, struct smalti_error *error)
 {
+	const struct smalti_sampler_name *name = smalti_sampler_name_find(request->scheduler, error);
+	if (!name ||
+	    smalti_scheduler_config_read_as(model->scheduler_path, name->scheduler, config, error) < 0)
+		return -1;
+	if (name->steps && request->steps != name->steps)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "steps: expected %lld with the scheduler \"%s\", found %lld",
+				   (long long)name->steps, name->name, (long long)request->steps);
+	smalti_sampler_name_set(name, config);
+	return 0;
+}
+
+/* Refuses a sampler whose first step is at timestep 0, where noise is not expected. */
+static int check_first_step(const struct smalti_sampler *sampler, struct smalti_error *error)
+{
+	if (!sampler || sampler->step[0].timestep > 0)
+		return sampler ? 0 : -1;
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "the scheduler puts the only step at timestep 0, where there is no noise; ask for 2 "
+	    "steps or more, or another scheduler");
+}
+
+static int make_sampler(struct smalti_plan *plan, struct smalti_error *error)
+{
+	const struct smalti_model *model = plan->model;
+	const struct smalti_request *request = &plan->request;
 	struct smalti_scheduler_config config = model->scheduler;
-	if (request->scheduler) {
-		const struct smalti_sampler_name *name = smalti_sampler_name_find(request->scheduler, error);
-		if (!name || smalti_scheduler_config_read_as(model->scheduler_path, name->scheduler, &config,
-							     error) < 0)
-			return NULL;
-		config.karras_sigmas |= name->karras;
-	} else if (model->no_scheduler.code) {
-		smalti_fail(
+	if (!request->scheduler && model->no_scheduler.code)
+		return smalti_fail(
 		    error, model->no_scheduler.code,
 		    "%s; ask for another one, for instance \"dpm++\": --scheduler, or \"scheduler\" of a "
 		    "request",
 		    model->no_scheduler.message);
-		return NULL;
-	}
-	return smalti_sampler_new(&config, request->steps, error);
+	if (request->scheduler && read_scheduler(model, request, &config, error) < 0)
+		return -1;
+	if (request->eta > 0 && config.scheduler != SMALTI_SCHEDULER_DDIM)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "eta %g is of the scheduler \"ddim\" alone; leave it out, or ask for that",
+				   request->eta);
+	config.eta = request->eta;
+	plan->sampler = smalti_sampler_new(&config, request->steps, error);
+	return check_first_step(plan->sampler, error);
 }
 
 static int check_latents(const struct smalti_plan *plan, struct smalti_error *error)
@@ -209,7 +240,8 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 	if (r->lora && !(plan->variant = smalti_variant_get(model, r->lora, error)))
 		return -1;
 	plan->request.lora = plan->variant ? plan->variant->lora : NULL;
-	if (check_latents(plan, error) < 0 || smalti_plan_strategy_read(plan, error) < 0)
+	if (check_latents(plan, error) < 0 || make_sampler(plan, error) < 0 ||
+	    smalti_plan_strategy_read(plan, error) < 0)
 		return -1;
 	const int places = smalti_strategy_last(&plan->strategy)->count;
 	if (!request->tile_rows)
@@ -217,8 +249,7 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 					      ? smalti_vae_shared_rows(plan->latent_height, places)
 					      : smalti_vae_band_rows(model->session, model->vae,
 								     plan->latent_height, plan->latent_width);
-	plan->sampler = sampler_for(model, r, error);
-	if (!plan->sampler || plan_decoding(plan, model, request->tile_rows > 0, error) < 0 ||
+	if (plan_decoding(plan, model, request->tile_rows > 0, error) < 0 ||
 	    distribute_decoding(plan, error) < 0)
 		return -1;
 	estimate_bytes(plan, model);

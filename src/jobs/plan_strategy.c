@@ -91,7 +91,8 @@ static int read_texts(struct smalti_plan *plan, struct smalti_error *error)
 		return -1;
 	const char *name = r->strategy ? r->strategy : "patch";
 	if (r->shares)
-		return smalti_strategy_read_cuts(&plan->strategy, name, r->shares, places, r->steps, error);
+		return smalti_strategy_read_cuts(&plan->strategy, name, r->shares, places,
+						 plan->sampler->steps, error);
 	return smalti_strategy_read(&plan->strategy, name, homogeneous ? shares : NULL, places, error);
 }
 

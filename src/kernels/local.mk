@@ -100,7 +100,7 @@ device_kernels = \
 	src/kernels/device/warp.h
 device_headers = \
 	codelets/argument_structs.h codelets/codelets.def src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/many.h src/kernels/match.h src/kernels/moments.h \
-	src/kernels/update_rules.h src/samplers/step.h
+	src/kernels/update_rules.h src/samplers/element.h src/samplers/step.h
 # What compute capability 9.0 alone runs, which src/rt/cuda_attention.c has in it.
 hopper_kernels = \
 	src/kernels/device/attention_hopper.cl \

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DDIM without added noise (eta 0), and the single step of distilled models (docs/reference.md 4.4). */
+/* DDIM, with a share eta of added noise (docs/reference.md 4.4). */
 #include "samplers/schedule.h"
+
+#include <math.h>
 
 /* Adds `weight` times the noise in x, as the model sees it, to the terms. */
 static void add_noise_direction(struct smalti_sampler_step *step, enum smalti_prediction prediction,
 				struct smalti_point point, double weight)
 {
-	switch (prediction) {
-	case SMALTI_PREDICTS_EPSILON:
-		step->next.output += weight;
-		break;
-	case SMALTI_PREDICTS_V:
-		step->next.output += weight * point.alpha;
-		step->next.x += weight * point.sigma;
-		break;
-	case SMALTI_PREDICTS_SAMPLE:
-		step->next.output -= weight * point.alpha / point.sigma;
-		step->next.x += weight / point.sigma;
-		break;
-	}
+	struct smalti_sampler_step noise = {0};
+	smalti_predict_noise(&noise, prediction, point);
+	step->next.output += weight * noise.prediction.output;
+	step->next.x += weight * noise.prediction.x;
+}
+
+/* Returns the deviation of the noise that is added between two levels. */
+static double deviation(double eta, struct smalti_point s, struct smalti_point t)
+{
+	const double ratio = s.alpha / t.alpha;
+	return eta * t.sigma / s.sigma * sqrt(fmax(1 - ratio * ratio, 0));
 }
 
 void smalti_fill_ddim(const struct smalti_schedule *schedule, struct smalti_sampler *sampler)
@@ -34,17 +34,12 @@ void smalti_fill_ddim(const struct smalti_schedule *schedule, struct smalti_samp
 		struct smalti_point s = smalti_point_of_alpha_bar(train->alpha_bar[now]);
 		struct smalti_point t =
 		    smalti_point_of_alpha_bar(then >= 0 ? train->alpha_bar[then] : final_alpha_bar);
+		const double added = deviation(config->eta, s, t);
 		smalti_predict_x0(step, config->prediction, s);
 		step->next.m = t.alpha;
-		add_noise_direction(step, config->prediction, s, t.sigma);
+		step->next.noise = added;
+		step->draws_noise = config->eta > 0;
+		add_noise_direction(step, config->prediction, s,
+				    sqrt(fmax(t.sigma * t.sigma - added * added, 0)));
 	}
-}
-
-/* Makes the result the prediction itself. */
-void smalti_fill_dmd(const struct smalti_schedule *schedule, struct smalti_sampler *sampler)
-{
-	int64_t now = (int64_t)schedule->timestep[0];
-	smalti_predict_x0(&sampler->step[0], schedule->config->prediction,
-			  smalti_point_of_alpha_bar(schedule->train->alpha_bar[now]));
-	sampler->step[0].next.m = 1;
 }

@@ -19,52 +19,70 @@ static double exponential_integral(int power, double q, double from, double to)
 	return (exp(q * to) * (q * to - 1) - exp(q * from) * (q * from - 1)) / (q * q);
 }
 
-/* Returns the terms from level s to level t, with predictions m at lambda `newer` and, for order 2, m' at
+/* What x, the noise, and the newer and the older prediction are multiplied by. */
+struct weights {
+	double x, noise, newer, older;
+};
+
+/* Returns the weights from level s to level t, with predictions at lambda `newer` and, for order 2, at
  * `older`. */
-static struct smalti_sampler_terms advance(struct smalti_point s, struct smalti_point t, double tau,
-					   int64_t order, double newer, double older)
+static struct weights advance(struct smalti_point s, struct smalti_point t, double tau, int64_t order,
+			      double newer, double older)
 {
 	double q = 1 + tau * tau, h = t.lambda - s.lambda;
 	double flat = exponential_integral(0, q, s.lambda, t.lambda);
-	double m = flat, previous_m = 0;
+	double of_newer = flat, of_older = 0;
 	if (order == 2) {
 		double linear = exponential_integral(1, q, s.lambda, t.lambda);
 		double extra = exp(q * t.lambda) * (h * h / 2 - (h * q - 1 + exp(-q * h)) / (q * q));
-		m = (linear - older * flat + extra) / (newer - older);
-		previous_m = -(linear - newer * flat + extra) / (newer - older);
+		of_newer = (linear - older * flat + extra) / (newer - older);
+		of_older = -(linear - newer * flat + extra) / (newer - older);
 	}
 	double weight = q * t.sigma * exp(-tau * tau * t.lambda);
-	return (struct smalti_sampler_terms){
+	return (struct weights){
 	    .x = exp(-tau * tau * h) * t.sigma / s.sigma,
-	    .m = weight * m,
-	    .previous_m = weight * previous_m,
 	    .noise = t.sigma * sqrt(-expm1(-2 * tau * tau * h)),
+	    .newer = weight * of_newer,
+	    .older = weight * of_older,
 	};
 }
 
 static int64_t predictor_order(const struct smalti_schedule *schedule, int64_t i)
 {
 	bool last = i == schedule->steps - 1 && schedule->config->lower_order_final;
-	bool slope_is_known = i > 0 && schedule->sigma[i] != schedule->sigma[i - 1];
+	bool slope_is_known = i > 0 && !smalti_schedule_rests(schedule, i - 1);
 	return last || !slope_is_known ? 1 : schedule->config->predictor_order;
+}
+
+/* Returns the terms that repeat step i, now that x0 at its end is known. */
+static struct smalti_sampler_terms correct(const struct smalti_schedule *schedule, int64_t i)
+{
+	const struct smalti_point s = smalti_schedule_point(schedule, i);
+	const struct smalti_point t = smalti_schedule_point(schedule, i + 1);
+	const struct weights w = advance(s, t, tau_at(schedule->timestep[i]),
+					 schedule->config->corrector_order, t.lambda, s.lambda);
+	return (struct smalti_sampler_terms){
+	    .last_x = w.x, .last_noise = w.noise, .m = w.newer, .last_m = {w.older}};
 }
 
 void smalti_fill_sa_solver(const struct smalti_schedule *schedule, struct smalti_sampler *sampler)
 {
-	struct smalti_point before = {0};
+	double older = 0;
+	sampler->predictions = 1;
+	sampler->history = 3;
 	for (int64_t i = 0; i < schedule->steps; i++) {
 		struct smalti_sampler_step *step = &sampler->step[i];
-		struct smalti_point s = smalti_point_of_ratio(schedule->sigma[i]);
-		struct smalti_point t = smalti_point_of_ratio(schedule->sigma[i + 1]);
+		const struct smalti_point s = smalti_schedule_point(schedule, i);
+		const struct smalti_point t = smalti_schedule_point(schedule, i + 1);
 		smalti_predict_x0(step, schedule->config->prediction, s);
-		/* The corrector repeats the last interval, now that x0 at its end is known. */
-		step->corrects = i > 0 && s.lambda != before.lambda;
+		step->corrects = i > 0 && !smalti_schedule_rests(schedule, i - 1);
 		if (step->corrects)
-			step->correct = advance(before, s, tau_at(schedule->timestep[i - 1]),
-						schedule->config->corrector_order, s.lambda, before.lambda);
-		step->next = advance(s, t, tau_at(schedule->timestep[i]), predictor_order(schedule, i),
-				     s.lambda, before.lambda);
+			step->correct = correct(schedule, i - 1);
+		const struct weights w = advance(s, t, tau_at(schedule->timestep[i]),
+						 predictor_order(schedule, i), s.lambda, older);
+		step->next = (struct smalti_sampler_terms){
+		    .x = w.x, .noise = w.noise, .m = w.newer, .last_m = {w.older}};
 		step->draws_noise = true;
-		before = s;
+		older = s.lambda;
 	}
 }

@@ -11,16 +11,16 @@
 
 struct smalti_sampler {
 	double initial_sigma; /* the first latents are normal noise times this */
-	int history;          /* arrays of the latents' size kept between steps, besides x: 0, 1 or 3 */
-	int64_t steps;
+	int predictions,
+	    history;   /* of every step: arrays of the latents' size kept between steps, besides x */
+	int64_t steps; /* calls of the model: Heun's steps are two calls, but the last */
 	struct smalti_sampler_step step[];
 };
 
 /* Makes the table for `steps` steps of the scheduler in `config`, which must be as checkpoint/config.h reads
  * it. NULL with an error if it cannot do that many, or if the betas are not usable. Deviations from
  * diffusers: x0 is clamped only if the file says so (diffusers' default for DDIM, true, is wrong for
- * latents); a single step without noise is refused; a duplicate timestep, NaN in diffusers, is a step of no
- * length. Free with free(). */
+ * latents); a duplicate timestep, NaN in diffusers, is a step of no length. Free with free(). */
 struct smalti_sampler *smalti_sampler_new(const struct smalti_scheduler_config *config, int64_t steps,
 					  struct smalti_error *error);
 
@@ -31,17 +31,21 @@ struct smalti_sampler *smalti_sampler_new(const struct smalti_scheduler_config *
 void smalti_sampler_apply(const struct smalti_sampler_step *step, int64_t count, const float *output,
 			  const float *noise, float *x, float *history);
 
-/* A user's name for a scheduler, for example "dpm++ karras". For a model's configuration, read its file with
- * smalti_scheduler_config_read_as(scheduler), then set karras_sigmas if `karras`. */
+/* A user's name for a scheduler and some of its settings, for example "dpm++ karras". */
 struct smalti_sampler_name {
 	const char *name;
 	enum smalti_scheduler scheduler;
-	bool karras;
+	enum smalti_sigmas sigmas;       /* SMALTI_SIGMAS_TRAINED: as in the model's file */
+	enum smalti_algorithm algorithm; /* of the DPM-Solver */
+	int64_t order;                   /* of the DPM-Solver; 0: as in the file */
+	int64_t steps;                   /* the only number of them; 0: any */
 };
 
 /* Returns the names for help texts, in order; NULL past the last. */
 const struct smalti_sampler_name *smalti_sampler_name_at(int index);
 /* Returns NULL with an error that lists the names. */
 const struct smalti_sampler_name *smalti_sampler_name_find(const char *name, struct smalti_error *error);
+/* Sets what the name says in a configuration that was read for its scheduler (checkpoint/config.h). */
+void smalti_sampler_name_set(const struct smalti_sampler_name *name, struct smalti_scheduler_config *config);
 /* Returns the name of a configuration; NULL: it has none. */
 const char *smalti_sampler_name_of(const struct smalti_scheduler_config *config);

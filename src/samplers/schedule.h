@@ -4,12 +4,13 @@
 #include "samplers/config.h"
 #include "samplers/sampler.h"
 
-/* The noise levels that the model was trained on (docs/reference.md 4.2), for each training timestep, rounded
- * to f32 only where torch rounds. */
+/* The noise levels that the model was trained on (docs/reference.md 4.2 and 4.5), for each training timestep,
+ * rounded to f32 only where torch rounds. */
 struct smalti_train_sigmas {
 	int64_t count;
 	double *alpha_bar; /* products of 1 - beta, falling */
-	double *sigma;     /* sqrt((1 - alpha_bar) / alpha_bar), rising, positive, finite */
+	double *sigma;     /* sqrt((1 - alpha_bar) / alpha_bar), rising, positive, finite; not
+			      so the last of zero_snr */
 };
 
 /* Fills the levels; clear them also on failure. */
@@ -23,14 +24,13 @@ double smalti_train_sigmas_sigma_at(const struct smalti_train_sigmas *train, dou
 /* Returns the fractional timestep of a sigma, linear in its logarithm. */
 double smalti_train_sigmas_timestep_of(const struct smalti_train_sigmas *train, double sigma);
 
-/* One noise level as x = alpha · x0 + sigma · noise with alpha² + sigma² = 1. */
+/* One noise level as x = alpha · x0 + sigma · noise. */
 struct smalti_point {
 	double alpha, sigma;
 	double lambda; /* ln(alpha / sigma), +infinity where there is no noise */
 };
 
-struct smalti_point smalti_point_of_alpha_bar(double alpha_bar);
-struct smalti_point smalti_point_of_ratio(double ratio); /* sigma / alpha, as in the table above */
+struct smalti_point smalti_point_of_alpha_bar(double alpha_bar); /* alpha² + sigma² = 1 */
 
 /* A scheduler is two functions: one places the steps among the training timesteps, one turns the
  * places into coefficients. */
@@ -42,17 +42,36 @@ struct smalti_schedule {
 	double *sigma;    /* [steps + 1], f32 values as in torch, ending with the level of the result */
 };
 
+/* Returns level i of the sigmas: alpha² + sigma² = 1, or, of flow, alpha + sigma = 1. */
+struct smalti_point smalti_schedule_point(const struct smalti_schedule *schedule, int64_t i);
+/* Tells whether step i has no length, as between two equal timesteps. */
+static inline bool smalti_schedule_rests(const struct smalti_schedule *schedule, int64_t i)
+{
+	return schedule->sigma[i] == schedule->sigma[i + 1];
+}
+
+/* Returns value i of `count` on the configuration's curve, which falls from `first` to `last`. */
+double smalti_sigma_on_curve(const struct smalti_scheduler_config *config, int64_t i, int64_t count,
+			     double first, double last);
+/* Returns a sigma of flow after the configuration's shift. */
+double smalti_flow_sigma(const struct smalti_scheduler_config *config, double sigma);
+/* Returns numpy.linspace(from, to, count)[index]. */
+double smalti_linspace(double from, double to, int64_t count, int64_t index);
+
 /* Fills timestep, and sigma where the scheduler works on sigmas. Fails, naming the key, where the
  * configuration cannot do that many steps. */
 typedef int smalti_place(struct smalti_schedule *schedule, struct smalti_error *error);
-smalti_place smalti_place_dpm_solver, smalti_place_sa_solver, smalti_place_euler, smalti_place_ddim,
-    smalti_place_lcm, smalti_place_dmd;
+smalti_place smalti_place_dpm_solver, smalti_place_unipc, smalti_place_sa_solver, smalti_place_euler,
+    smalti_place_flow_match, smalti_place_ddim, smalti_place_ddpm, smalti_place_lcm;
 
-/* Fills the steps, which come with their timestep, clip, history and an input_scale of 1; all else is 0. */
+/* Fills the steps, which come with their timestep, clip and an input_scale of 1, and the sampler's
+ * initial_sigma, which comes as 1, and its history; all else is 0. */
 typedef void smalti_fill(const struct smalti_schedule *schedule, struct smalti_sampler *sampler);
-smalti_fill smalti_fill_dpm_solver, smalti_fill_sa_solver, smalti_fill_euler, smalti_fill_ddim,
-    smalti_fill_lcm, smalti_fill_dmd;
+smalti_fill smalti_fill_dpm_solver, smalti_fill_unipc, smalti_fill_sa_solver, smalti_fill_euler,
+    smalti_fill_euler_ancestral, smalti_fill_heun, smalti_fill_ddim, smalti_fill_ddpm, smalti_fill_lcm;
 
-/* Sets x0 of a step whose latents are alpha · x0 + sigma · noise. */
+/* Set the prediction of a step at that level: clean latents, or noise. */
 void smalti_predict_x0(struct smalti_sampler_step *step, enum smalti_prediction prediction,
 		       struct smalti_point point);
+void smalti_predict_noise(struct smalti_sampler_step *step, enum smalti_prediction prediction,
+			  struct smalti_point point);

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One step. With x the latents, o the model's output for x · input_scale at `timestep`, and what
- * the previous step left (its clean prediction m', and where a corrector needs it the latents x'
- * and the noise z' that it started from):
+enum { SMALTI_SAMPLER_PREDICTIONS = 3, SMALTI_SAMPLER_HISTORY = SMALTI_SAMPLER_PREDICTIONS + 2 };
+
+/* What a sum multiplies each array by: those of this step, and those that the steps before left. */
+struct smalti_sampler_terms {
+	double x, m, output, noise;
+	double last_x, last_m[SMALTI_SAMPLER_PREDICTIONS], last_noise;
+};
+
+/* One step, with one call of the model. With x the latents, o the model's output for x · input_scale at
+ * `timestep`, z this step's noise, and what the steps before left (their predictions m', m'', m''', the
+ * latents x' that the last one started from, and its noise z'):
  *
- *     m = x0.x · x + x0.output · o, clamped to ±clip unless clip is 0 or m infinite
- *     x = correct.x · x' + correct.m · m + correct.previous_m · m' + correct.noise · z'   if corrects
- *     x = next.x · x + next.m · m + next.previous_m · m' + next.output · o + next.noise · z
+ *     m = prediction.x · x + prediction.output · o, clamped to ±clip unless clip is 0 or m infinite
+ *     x = the sum of `correct` over x', m, m' … m''', z'                 if corrects
+ *     x = the sum of `next` over x, x', m, m' … m''', o, z, z'
  *
  * An array whose coefficient is 0 is not read. Plain data: it can be a task's argument, and
  * device kernels include this, too. */
@@ -16,12 +24,12 @@ struct smalti_sampler_step {
 	double input_scale; /* the model's input is x times this */
 	struct {
 		double x, output;
-	} x0;
+	} prediction; /* of the clean latents, or, for solvers that integrate it, of the noise */
 	double clip;
 	bool corrects;
-	struct smalti_sampler_terms {
-		double x, m, previous_m, output, noise;
-	} correct, next;
+	struct smalti_sampler_terms correct, next;
 	bool draws_noise; /* one smalti_randn of the latents' shape belongs to this step, used or not */
-	int history;      /* as in struct smalti_sampler */
+	int predictions;  /* how many are kept: m' … */
+	int history; /* arrays kept in all, in this order: the predictions, x' if there are more, z' if more
+		      */
 };

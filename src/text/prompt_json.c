@@ -15,6 +15,7 @@ static const struct smalti_field fields[] = {
     {FIELD_INT("height", OPTIONAL, height, 16, 1000000000)},
     {FIELD_INT("num_inference_steps", OPTIONAL, steps, 1, 1000)},
     {FIELD_DOUBLE("guidance_scale", OPTIONAL, guidance, 0, 1000)},
+    {FIELD_DOUBLE("eta", OPTIONAL, eta, 0, 1)},
     {FIELD_TEXT("id", OPTIONAL, id)},
     {FIELD_INT("num_images_per_prompt", OPTIONAL, images, 1, 1000000)},
     {FIELD_TEXT("scheduler", OPTIONAL, scheduler)},
@@ -100,6 +101,7 @@ static int read_object(cJSON *object, struct smalti_prompt_line *line,
 	    (more && smalti_fields_read(object, more->fields, more->count, more->values, error)))
 		return -1;
 	line->has_guidance = cJSON_GetObjectItemCaseSensitive(object, "guidance_scale");
+	line->has_eta = cJSON_GetObjectItemCaseSensitive(object, "eta");
 	line->has_binning = cJSON_GetObjectItemCaseSensitive(object, "use_resolution_binning");
 	return line->id ? smalti_check_id(line->id, error) : 0;
 }

@@ -160,6 +160,7 @@ struct smalti_request smalti_request_of_line(const struct smalti_request *defaul
 	request.images = line->images ? line->images : request.images;
 	request.resolution_binning = line->has_binning ? line->binning : request.resolution_binning;
 	request.guidance = line->has_guidance ? line->guidance : request.guidance;
+	request.eta = line->has_eta ? line->eta : request.eta;
 	return request;
 }
 

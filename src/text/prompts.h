@@ -27,6 +27,8 @@ struct smalti_prompt_line {
 	int64_t images;        /* "num_images_per_prompt": 1 to 10^6 */
 	bool has_guidance;     /* "guidance_scale": 0 to 1000 */
 	double guidance;
+	bool has_eta; /* "eta": 0 to 1 */
+	double eta;
 	bool has_binning; /* "use_resolution_binning" */
 	bool binning;
 };

@@ -14,6 +14,7 @@
 #include "kernels/moments.h"
 #include "kernels/device/arguments.h"
 #include "kernels/device/parts.h"
+#include "samplers/element.h"
 
 #include "kernels/device/attention.cl"
 #ifndef SMALTI_OPENCL
