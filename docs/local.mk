@@ -32,6 +32,7 @@ dist_doc_DATA = \
 	docs/tutorial-policies.md \
 	docs/vae.md \
 	docs/vae-growth.svg \
+	docs/weights.md \
 	docs/image.png \
 	docs/image.txt \
 	docs/example.c

@@ -53,15 +53,13 @@ void smalti_merge_free(struct smalti_merge *merge)
 	free(merge);
 }
 
-/* Computes columns of one row of V = W + Σ w·s·B·A; `file` is room for as many f32. */
+/* Computes columns of one row of V = W + Σ w·s·B·A; `file` has room for a whole row. */
 static void sum_row(const struct smalti_merge *m, int64_t row, int64_t first_in, int64_t in, float *file,
 		    double *sum)
 {
-	const struct smalti_tensor_view *w = m->tensor;
-	const char *from = (const char *)w->data + (row * m->in + first_in) * smalti_dtype_bytes(w->dtype);
-	smalti_kernels()->convert(in, w->dtype, from, SMALTI_F32, file);
+	smalti_tensor_values(m->tensor, row, 1, file);
 	for (int64_t i = 0; i < in; i++)
-		sum[i] = (double)file[i];
+		sum[i] = (double)file[first_in + i];
 	for (int t = 0; t < m->count; t++) {
 		const struct smalti_low_rank *c = m->terms[t].change;
 		for (int64_t r = 0; r < c->rank; r++)
@@ -77,10 +75,10 @@ struct row {
 	float *file;
 };
 
-static int make_row(struct row *row, int64_t in, struct smalti_error *error)
+static int make_row(const struct smalti_merge *m, struct row *row, struct smalti_error *error)
 {
-	row->sum = smalti_calloc(in, (int64_t)(sizeof(*row->sum) + sizeof(*row->file)), error);
-	row->file = row->sum ? (float *)(row->sum + in) : NULL;
+	row->sum = smalti_calloc(m->in, (int64_t)(sizeof(*row->sum) + sizeof(*row->file)), error);
+	row->file = row->sum ? (float *)(row->sum + m->in) : NULL;
 	return row->sum ? 0 : -1;
 }
 
@@ -91,7 +89,7 @@ static int make_factors(struct smalti_merge *m, struct smalti_error *error)
 	const int64_t count = by_column ? m->in : m->out;
 	struct row row;
 	SCOPED(free) double *squares = smalti_calloc(count, sizeof(*squares), error);
-	if (!squares || make_row(&row, m->in, error) < 0)
+	if (!squares || make_row(m, &row, error) < 0)
 		return -1;
 	for (int64_t o = 0; o < m->out; o++) {
 		sum_row(m, o, 0, m->in, row.file, row.sum);
@@ -121,7 +119,7 @@ int smalti_merge_rows(struct smalti_merge *m, int64_t first_out, int64_t rows, i
 		      float *to, struct smalti_error *error)
 {
 	struct row row;
-	if (need_factors(m, error) < 0 || make_row(&row, in, error) < 0)
+	if (need_factors(m, error) < 0 || make_row(m, &row, error) < 0)
 		return -1;
 	for (int64_t o = first_out; o < first_out + rows; o++, to += in) {
 		sum_row(m, o, first_in, in, row.file, row.sum);

@@ -213,6 +213,11 @@ int smalti_parameters_read(const struct smalti_parameters *parameters, struct sm
 		if (smalti_checkpoint_find(checkpoint, tensor.name, tensor.rank, tensor.shape, &view, error) <
 		    0)
 			return -1;
+		if (view.coding)
+			return smalti_fail(
+			    error, SMALTI_EUNSUPPORTED,
+			    "%s: tensor %s is %s: training changes weights of F32, F16 or BF16 only",
+			    checkpoint->directory, tensor.name, view.stored);
 		read_value(&parameters->list[i], task_group, &view);
 	}
 	return 0;

@@ -8,16 +8,18 @@
 
 enum { TAPS = 9 };
 
-static int64_t elements(const struct smalti_tensor_view *part)
+/* Returns the elements of part `i`, without those of columns that are left out. */
+static int64_t elements(const struct smalti_weight_source *source, int i)
 {
-	return part->bytes / smalti_dtype_bytes(part->dtype);
+	const int64_t count = smalti_tensor_elements(&source->part[i]);
+	return source->row ? count / source->row * source->in : count;
 }
 
 static int64_t all_elements(const struct smalti_weight_source *source)
 {
 	int64_t count = 0;
 	for (int i = 0; i < source->parts; i++)
-		count += elements(&source->part[i]);
+		count += elements(source, i);
 	return count;
 }
 
@@ -25,8 +27,8 @@ static void convert_parts(const struct smalti_weight_source *source, enum smalti
 {
 	for (int i = 0; i < source->parts; i++) {
 		const struct smalti_tensor_view *part = &source->part[i];
-		smalti_kernels()->convert(elements(part), part->dtype, part->data, to, memory);
-		memory += elements(part) * smalti_dtype_bytes(to);
+		smalti_kernels()->convert(elements(source, i), part->dtype, part->data, to, memory);
+		memory += elements(source, i) * smalti_dtype_bytes(to);
 	}
 }
 
@@ -36,7 +38,8 @@ static int pack_matrix(const struct smalti_weight_source *source, struct smalti_
 	struct smalti_weight_part parts[SMALTI_WEIGHT_PARTS];
 	for (int i = 0; i < source->parts; i++) {
 		const struct smalti_tensor_view *part = &source->part[i];
-		parts[i] = (struct smalti_weight_part){part->data, part->dtype, elements(part) / source->in};
+		parts[i] =
+		    (struct smalti_weight_part){part->data, part->dtype, elements(source, i) / source->in};
 	}
 	return smalti_matmul_pack(source->in, source->out, source->compute, parts, source->parts, packed,
 				  error);
@@ -98,58 +101,101 @@ static int form(const struct smalti_weight_source *source, enum smalti_device_ki
 	return 0;
 }
 
-/* Copies a part: its columns alone, with its adapters merged. */
-static int copy_part(const struct smalti_weight_source *source, int i, struct smalti_tensor_view *copy,
-		     char *to, struct smalti_error *error)
+/* Tells whether a part's values are not those in the file. */
+static bool is_made(const struct smalti_weight_source *source, int i)
 {
-	const int64_t rows = elements(&source->part[i]) / source->in;
-	const int64_t row = source->row ? source->row : source->in;
-	const int64_t size = smalti_dtype_bytes(copy->dtype);
-	const char *from = copy->data;
-	copy->data = to;
-	if (source->merge[i]) {
-		copy->dtype = SMALTI_F32;
-		copy->bytes = rows * source->in * (int64_t)sizeof(float);
-		return smalti_merge_rows(source->merge[i], source->first_out, rows, source->first_in,
-					 source->in, (float *)to, error);
+	return source->part[i].coding || source->merge[i];
+}
+
+/* Tells whether the parts cannot be read as they lie in the file. */
+static bool needs_copy(const struct smalti_weight_source *source)
+{
+	bool copied = source->row > source->in;
+	for (int i = 0; i < source->parts; i++)
+		copied = copied || is_made(source, i);
+	return copied;
+}
+
+/* Returns the dtype of a part's copy. */
+static enum smalti_dtype copied_dtype(const struct smalti_weight_source *source, int i)
+{
+	return is_made(source, i) ? SMALTI_F32 : source->part[i].dtype;
+}
+
+static int64_t rows_of(const struct smalti_tensor_view *part)
+{
+	return part->rank ? part->shape[0] : 1;
+}
+
+/* Copies the columns of a slice, or all, of each row of part `i`; coded or changed ones become f32. `values`
+ * has room for a row. */
+static int copy_rows(const struct smalti_weight_source *source, int i, float *values, char *to,
+		     struct smalti_error *error)
+{
+	const struct smalti_tensor_view *part = &source->part[i];
+	const int64_t size = smalti_dtype_bytes(copied_dtype(source, i)), row = smalti_tensor_row(part);
+	const int64_t columns = source->row ? source->in : row;
+	if (source->merge[i])
+		return smalti_merge_rows(source->merge[i], source->first_out, rows_of(part), source->first_in,
+					 columns, (float *)to, error);
+	for (int64_t r = 0; r < rows_of(part); r++, to += columns * size) {
+		const char *from = (const char *)part->data + r * row * size;
+		if (part->coding) {
+			smalti_tensor_values(part, r, 1, values);
+			from = (const char *)values;
+		}
+		memcpy(to, from + source->first_in * size, (size_t)(columns * size));
 	}
-	for (int64_t r = 0; r < rows; r++)
-		memcpy(to + r * source->in * size, from + r * row * size, (size_t)(source->in * size));
 	return 0;
 }
 
-/* Makes the form from copies of the parts. */
+/* Makes the form of copies of the parts. */
 static int form_copied(const struct smalti_weight_source *source, enum smalti_device_kind device,
 		       void *memory, int64_t bytes, struct smalti_error *error)
 {
 	struct smalti_weight_source copied = *source;
-	char *copy = smalti_calloc(all_elements(source), sizeof(float), error), *to = copy;
-	int status = copy ? 0 : -1;
-	for (int i = 0; i < source->parts && status == 0; i++) {
-		status = copy_part(source, i, &copied.part[i], to, error);
-		to += elements(&source->part[i]) * (int64_t)sizeof(float);
+	int64_t size = 0, longest = 1;
+	for (int i = 0; i < source->parts; i++) {
+		size += elements(source, i) * smalti_dtype_bytes(copied_dtype(source, i));
+		longest = smalti_max(longest, smalti_tensor_row(&source->part[i]));
 	}
-	if (status == 0)
-		status = form(&copied, device, memory, bytes, error);
-	free(copy);
-	return status;
+	SCOPED(free) char *copy = smalti_calloc(size, 1, error);
+	SCOPED(free) float *values = smalti_calloc(longest, sizeof(*values), error);
+	if (!copy || !values)
+		return -1;
+	char *to = copy;
+	for (int i = 0; i < source->parts; i++) {
+		copied.part[i].dtype = copied_dtype(source, i);
+		copied.part[i].data = to;
+		if (copy_rows(source, i, values, to, error) < 0)
+			return -1;
+		to += elements(source, i) * smalti_dtype_bytes(copied.part[i].dtype);
+	}
+	return form(&copied, device, memory, bytes, error);
 }
 
-static bool is_copied(const struct smalti_weight_source *source)
+/* Makes the rows of a table, which needs no copy of them. */
+static int form_table(const struct smalti_weight_source *source, float *to, struct smalti_error *error)
 {
-	bool copied = source->row > source->in;
-	for (int i = 0; i < source->parts; i++)
-		copied = copied || source->merge[i];
-	return copied;
+	const struct smalti_tensor_view *part = &source->part[0];
+	if (source->merge[0])
+		return smalti_merge_rows(source->merge[0], source->first_out, rows_of(part), 0,
+					 smalti_tensor_row(part), to, error);
+	smalti_tensor_values(part, 0, rows_of(part), to);
+	return 0;
 }
 
 static int make(const void *weight, enum smalti_device_kind device, void *memory, int64_t bytes,
 		struct smalti_error *error)
 {
 	const struct smalti_weight_source *source = weight;
-	const int status = is_copied(source) ? form_copied(source, device, memory, bytes, error)
-					     : form(source, device, memory, bytes, error);
-	if (status == 0 && source->kind != SMALTI_WEIGHT_VECTOR && source->row <= source->in)
+	int status;
+	if (source->kind == SMALTI_WEIGHT_TABLE)
+		status = form_table(source, memory, error);
+	else
+		status = needs_copy(source) ? form_copied(source, device, memory, bytes, error)
+					    : form(source, device, memory, bytes, error);
+	if (status == 0 && source->kind != SMALTI_WEIGHT_VECTOR && !source->row)
 		drop_pages(source);
 	return status;
 }
@@ -157,7 +203,7 @@ static int make(const void *weight, enum smalti_device_kind device, void *memory
 /* Returns the bytes of a CPU's form; -1 with an error. */
 static int64_t cpu_bytes(const struct smalti_weight_source *source, struct smalti_error *error)
 {
-	if (source->kind == SMALTI_WEIGHT_VECTOR)
+	if (source->kind == SMALTI_WEIGHT_VECTOR || source->kind == SMALTI_WEIGHT_TABLE)
 		return all_elements(source) * (int64_t)sizeof(float);
 	if (source->kind == SMALTI_WEIGHT_KERNEL)
 		return smalti_conv_packed_bytes(source->in, source->out, source->stride, source->compute,

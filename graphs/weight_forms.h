@@ -13,18 +13,26 @@ enum { SMALTI_WEIGHT_PARTS = 3 };
  *              second part on devices (kernels/bias_form.h)
  *   matrix     [out, in], the parts stacked along `out`, in `compute`
  *   kernel     a convolution [out, in, 3, 3], in `compute`
+ *   table      rows as f32, of a tensor that is coded in the file, or that adapters change
  *
  * A CPU has matrices and kernels packed (kernels/matmul.h, conv.h), a device has them plain; its kernels are
  * [out, 3, 3, in]. */
-enum smalti_weight_kind { SMALTI_WEIGHT_VECTOR, SMALTI_WEIGHT_MATRIX, SMALTI_WEIGHT_KERNEL };
+enum smalti_weight_kind {
+	SMALTI_WEIGHT_VECTOR,
+	SMALTI_WEIGHT_MATRIX,
+	SMALTI_WEIGHT_KERNEL,
+	SMALTI_WEIGHT_TABLE
+};
 
 struct smalti_weight_source {
 	enum smalti_weight_kind kind;
 	enum smalti_dtype compute;
 	int64_t in, out; /* of a matrix or kernel */
 	int stride;      /* of a kernel */
-	int64_t row;     /* of a slice of columns: elements from one row to the next in the file; else 0 */
-	int64_t first_out, first_in; /* of a slice: where it begins in each part */
+	/* Of a slice of columns: elements from one row to the next in the file, and its first column; else 0.
+	 */
+	int64_t row, first_in;
+	int64_t first_out; /* of a slice of rows: where it begins in each part; else 0 */
 	int parts;
 	struct smalti_tensor_view part[SMALTI_WEIGHT_PARTS];
 	struct smalti_merge *merge[SMALTI_WEIGHT_PARTS]; /* of parts that adapters change; else NULL */

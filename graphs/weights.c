@@ -81,21 +81,39 @@ int64_t smalti_weights_file_bytes(const struct smalti_weights *weights)
 	return sum(weights, file_bytes);
 }
 
-int64_t smalti_weights_device_bytes(const struct smalti_weights *weights)
-{
-	return sum(weights, smalti_weight_device_bytes);
-}
-
 /* Returns the bytes of the form that CPUs compute with. */
 static int64_t made_bytes(const struct smalti_weight *weight)
 {
 	return weight->raw ? 0 : weight->forms.bytes[SMALTI_DEVICE_CPU];
 }
 
+static int64_t read_bytes(const struct smalti_weight *weight)
+{
+	return weight->raw ? file_bytes(weight) : made_bytes(weight);
+}
+
+int64_t smalti_weights_read_bytes(const struct smalti_weights *weights)
+{
+	return sum(weights, read_bytes);
+}
+
+int64_t smalti_weights_device_bytes(const struct smalti_weights *weights)
+{
+	return sum(weights, smalti_weight_device_bytes);
+}
+
+static bool is_coded(const struct smalti_weight *weight)
+{
+	bool coded = false;
+	for (int i = 0; i < weight->source.parts; i++)
+		coded = coded || weight->source.part[i].coding;
+	return coded;
+}
+
 void smalti_weights_leave_raw(struct smalti_weights *weights)
 {
 	for (struct smalti_weight *weight = weights->first; weight; weight = weight->next)
-		if (weight->source.kind == SMALTI_WEIGHT_MATRIX && !weight->fixed) {
+		if (weight->source.kind == SMALTI_WEIGHT_MATRIX && !weight->fixed && !is_coded(weight)) {
 			weights->bytes -= made_bytes(weight);
 			weight->raw = true;
 		}
@@ -206,14 +224,6 @@ struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_
 	return vector(weights, SMALTI_F32, 2, (const int64_t[]){rows, columns}, name);
 }
 
-/* Leaves a table in the file, or, if adapters change it, makes its form. */
-static struct smalti_weight *whole_table(struct smalti_weight *weight, int64_t columns)
-{
-	weight->raw = !smalti_weight_is_merged(weight);
-	weight->source.in = columns;
-	return whole(weight);
-}
-
 struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					   enum smalti_dtype *dtype, const char *name)
 {
@@ -221,8 +231,11 @@ struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64
 	if (!weight)
 		return NULL;
 	add_part(weight, 2, (const int64_t[]){rows, columns}, name);
-	*dtype = smalti_weight_is_merged(weight) ? SMALTI_F32 : weight->source.part[0].dtype;
-	return whole_table(weight, columns);
+	const bool made = weight->source.part[0].coding || weight->source.merge[0];
+	weight->raw = !made;
+	weight->source.kind = made ? SMALTI_WEIGHT_TABLE : SMALTI_WEIGHT_VECTOR;
+	*dtype = made ? SMALTI_F32 : weight->source.part[0].dtype;
+	return whole(weight);
 }
 
 /* Stacks here: too many parts for one task, and small. */
@@ -244,11 +257,15 @@ struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64
 					   &view, &weights->error) < 0)
 			return NULL;
 		if (view.data)
-			smalti_widen(view.dtype, view.data, elements, all + i * elements);
+			smalti_tensor_values(&view, 0, rows, all + i * elements);
 	}
 	weight->source.parts = 1;
-	weight->source.part[0] = (struct smalti_tensor_view){
-	    .dtype = SMALTI_F32, .data = all, .bytes = count * elements * (int64_t)sizeof(float)};
+	weight->source.part[0] =
+	    (struct smalti_tensor_view){.dtype = SMALTI_F32,
+					.rank = 1,
+					.shape = {count * elements},
+					.data = all,
+					.bytes = count * elements * (int64_t)sizeof(float)};
 	return whole(weight);
 }
 
@@ -355,9 +372,8 @@ struct smalti_affine smalti_weights_affine(struct smalti_weights *weights, int64
 				      .channels = channels};
 }
 
-/* Makes a slice of each part of `of`, whose rows have `row` columns. */
-static struct smalti_weight *slice_of(const struct smalti_weight *of, const struct smalti_slice *slice,
-				      int64_t row)
+/* Makes a slice of each part of `of`. */
+static struct smalti_weight *slice_of(const struct smalti_weight *of, const struct smalti_slice *slice)
 {
 	struct smalti_weight *weight = add(of->weights, of->source.kind);
 	if (!weight)
@@ -365,7 +381,6 @@ static struct smalti_weight *slice_of(const struct smalti_weight *of, const stru
 	weight->fixed = weight->slice = true;
 	weight->source.parts = of->source.parts;
 	weight->source.first_out = of->source.first_out + slice->first_out;
-	weight->source.first_in = of->source.first_in + slice->first_in;
 	for (int i = 0; i < of->source.parts; i++) {
 		struct smalti_tensor_view *part = &weight->source.part[i];
 		*part = of->source.part[i];
@@ -374,11 +389,7 @@ static struct smalti_weight *slice_of(const struct smalti_weight *of, const stru
 			smalti_weight_take_parameter(weight, of, i, slice->first_out + slice->first_in);
 			continue;
 		}
-		const int64_t size = smalti_dtype_bytes(part->dtype);
-		if (part->data)
-			part->data =
-			    (const char *)part->data + (slice->first_out * row + slice->first_in) * size;
-		part->bytes = slice->out * slice->in * size;
+		smalti_tensor_cut(part, slice->first_out, slice->out);
 	}
 	return weight;
 }
@@ -389,12 +400,13 @@ struct smalti_linear smalti_weights_slice(const struct smalti_linear *of, const 
 	const struct smalti_slice vector = {slice->first_out, slice->out, 0, 1};
 	struct smalti_linear linear = {
 	    .in = slice->in, .out = slice->out * of->weight->source.parts, .compute = of->compute};
-	struct smalti_weight *weight = slice_of(of->weight, slice, of->in);
+	struct smalti_weight *weight = slice_of(of->weight, slice);
 	if (!weight)
 		return (struct smalti_linear){0};
 	weight->source.row = slice->in < of->in ? of->in : 0;
+	weight->source.first_in = slice->first_in;
 	linear.weight = whole_matrix(weight, of->compute, linear.in, linear.out);
-	weight = bias && of->bias ? slice_of(of->bias, &vector, 1) : NULL;
+	weight = bias && of->bias ? slice_of(of->bias, &vector) : NULL;
 	linear.bias = weight ? whole_for(weight, of->compute) : NULL;
 	return linear;
 }
@@ -403,13 +415,11 @@ struct smalti_weight *smalti_weights_table_rows(const struct smalti_weight *tabl
 						int64_t rows, int64_t columns)
 {
 	const struct smalti_slice slice = {first, rows, 0, columns};
-	struct smalti_weight *weight = slice_of(table, &slice, columns);
-	return weight ? whole_table(weight, columns) : NULL;
-}
-
-bool smalti_weight_is_merged(const struct smalti_weight *weight)
-{
-	return weight->source.merge[0] || weight->source.merge[1] || weight->source.merge[2];
+	struct smalti_weight *weight = slice_of(table, &slice);
+	if (!weight)
+		return NULL;
+	weight->raw = table->raw;
+	return whole(weight);
 }
 
 bool smalti_weight_is_raw(const struct smalti_weight *weight)
@@ -474,9 +484,9 @@ const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *
 void smalti_weight_read_ahead(struct smalti_task_group *task_group, struct smalti_weight *weight,
 			      struct smalti_tile *after)
 {
+	struct smalti_tile *tile = smalti_weight_tile_after(weight, after);
 	if (!weight->raw)
 		return;
-	struct smalti_tile *tile = smalti_weight_tile(weight);
 	smalti_task_group_behind(task_group, after);
 	smalti_insert(read_ahead, task_group, (.weight = tile), .bytes = weight->source.part[0].bytes);
 	smalti_task_group_behind(task_group, NULL);
@@ -484,11 +494,10 @@ void smalti_weight_read_ahead(struct smalti_task_group *task_group, struct smalt
 
 void smalti_weight_drop(struct smalti_task_group *task_group, struct smalti_weight *weight)
 {
-	if (weight->raw) {
-		smalti_insert(drop_pages, task_group, (.weight = smalti_weight_tile(weight)),
-			      .bytes = weight->source.part[0].bytes);
+	if (!weight->raw) {
+		smalti_weight_done(weight);
 		return;
 	}
-	smalti_tile_release(weight->tile);
-	weight->tile = NULL;
+	smalti_insert(drop_pages, task_group, (.weight = smalti_weight_tile(weight)),
+		      .bytes = weight->source.part[0].bytes);
 }

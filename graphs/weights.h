@@ -62,6 +62,8 @@ bool smalti_weights_is_transient(const struct smalti_weights *weights);
 int64_t smalti_weights_bytes(const struct smalti_weights *weights);
 /* Returns the bytes of the tensors in the file. */
 int64_t smalti_weights_file_bytes(const struct smalti_weights *weights);
+/* Returns the bytes that CPUs read: of the file for raw ones, else of the forms, made or not. */
+int64_t smalti_weights_read_bytes(const struct smalti_weights *weights);
 /* Returns the bytes that all of them, or one, take on a device. @{ */
 int64_t smalti_weights_device_bytes(const struct smalti_weights *weights);
 int64_t smalti_weight_device_bytes(const struct smalti_weight *weight);
@@ -76,8 +78,8 @@ void smalti_weights_free(struct smalti_weights *weights);
 /* Adds a tensor as f32 [count]. */
 struct smalti_weight *smalti_weights_vector(struct smalti_weights *weights, int64_t count, const char *name,
 					    ...) __attribute__((format(printf, 3, 4)));
-/* Adds a table [rows, columns] that stays in the file's dtype, which *dtype receives; one that adapters
- * change is made as f32. */
+/* Adds a table [rows, columns] that stays in the file's dtype, which *dtype receives. Of one that is coded
+ * there, or that adapters change, the form is f32. */
 struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					   enum smalti_dtype *dtype, const char *name);
 /* Adds rows first … first + rows − 1 of such a table. */
@@ -124,8 +126,6 @@ struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struc
 /* Says that the last task that reads it for now has been inserted. NULL is allowed. */
 void smalti_weight_done(struct smalti_weight *weight);
 
-/* Tells whether adapters change it. */
-bool smalti_weight_is_merged(const struct smalti_weight *weight);
 /* Describes a matrix that is left raw. Part `index` (below 3) is one of those stacked; NULL past the last. */
 bool smalti_weight_is_raw(const struct smalti_weight *weight);
 struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index);
@@ -143,8 +143,8 @@ void smalti_weights_end_step(struct smalti_weights *weights);
 /* Returns the bytes of these copies. */
 int64_t smalti_weights_step_bytes(const struct smalti_weights *weights, const struct smalti_session *session);
 
-/* Insert tasks about the memory of a table: to begin reading it when `after` has been written, and to give
- * it back behind all readers so far. What was made of one is dropped, and made again when it is read. */
+/* Inserts tasks about the memory of a table, or of its transient form: to begin reading or making it when
+ * `after` has been written, and to give it back behind all readers so far. */
 void smalti_weight_read_ahead(struct smalti_task_group *task_group, struct smalti_weight *weight,
 			      struct smalti_tile *after);
 void smalti_weight_drop(struct smalti_task_group *task_group, struct smalti_weight *weight);

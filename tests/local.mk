@@ -25,7 +25,7 @@ libharness_la_SOURCES += tests/toy_model.c tests/toy_model.h
 libharness_la_SOURCES += tests/train_graph.c tests/train_graph.h
 # A test is tests/test_SUBJECT.c with a table of CUnit cases. The tests of a room are one program, tests/run_ROOM, and each
 # tests/test_SUBJECT is a link to it, by whose name the program knows which table to run. A word in a room's list adds a test.
-base_tests = tests/test_bins tests/test_error tests/test_file tests/test_interpolator tests/test_json tests/test_map \
+base_tests = tests/test_bins tests/test_error tests/test_file tests/test_fp8 tests/test_interpolator tests/test_json tests/test_map \
 	tests/test_noise tests/test_numbers tests/test_offload tests/test_parse tests/test_pool \
 	tests/test_queue tests/test_rate tests/test_set
 kernels_tests = tests/test_attention tests/test_attention_bits tests/test_backward tests/test_conv tests/test_dense \
@@ -35,7 +35,7 @@ files_tests = tests/test_adapter_files tests/test_archives tests/test_bad_datase
 	tests/test_config tests/test_config_scheduler tests/test_dataset tests/test_dataset_damage \
 	tests/test_dataset_files tests/test_dataset_sources tests/test_deflate tests/test_exif \
 	tests/test_image tests/test_image_damage tests/test_image_writer tests/test_input_image \
-	tests/test_latents tests/test_line_index tests/test_npy tests/test_prompts tests/test_safetensors tests/test_shard \
+	tests/test_latents tests/test_line_index tests/test_npy tests/test_prompts tests/test_safetensors tests/test_scales tests/test_shard \
 	tests/test_tokenizer tests/test_tokenizer_json
 store_tests = tests/test_export tests/test_extract tests/test_extract_sizes tests/test_features_reader tests/test_run_log \
 	tests/test_shared_list \
@@ -46,7 +46,7 @@ rt_tests = tests/test_counting tests/test_counts tests/test_crossings tests/test
 	tests/test_perf_models tests/test_places tests/test_policies tests/test_rates tests/test_schedule \
 	tests/test_session tests/test_slowdown tests/test_tile_forms tests/test_timetable tests/test_topology tests/test_transfers
 graphs_tests = tests/test_adapters tests/test_attend_tile tests/test_batch tests/test_codelets tests/test_codelets_diffusion tests/test_codelets_t5 \
-	tests/test_codelets_vae tests/test_decode_places tests/test_device_linear tests/test_device_plans \
+	tests/test_coded_weights tests/test_codelets_vae tests/test_decode_places tests/test_device_linear tests/test_device_plans \
 	tests/test_devices tests/test_diffusion tests/test_features tests/test_full_geometry tests/test_generate \
 	tests/test_golden tests/test_hostile_models tests/test_make_model tests/test_model tests/test_plans \
 	tests/test_strategies tests/test_strategy_choice tests/test_strategy_names tests/test_synthetic \

@@ -99,7 +99,7 @@ static void unusable_dtypes_fail_only_when_asked_for(void)
 	fresh_directory();
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_writer *writer = smalti_writer_open(in_directory("model.safetensors"), &error);
-	const char *header = "{\"ids\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]}}";
+	const char *header = "{\"ids\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}";
 	FILE *stream = smalti_writer_stream(writer);
 	fprintf(stream, "%c%c%c%c%c%c%c%c%s!!", (int)strlen(header), 0, 0, 0, 0, 0, 0, 0, header);
 	SUCCEEDS(smalti_writer_commit(writer, &error), &error, "write");

@@ -99,9 +99,9 @@ static int64_t mapped_bytes(const struct smalti_text_encoder *encoder)
 {
 	enum { LAYERS_AT_A_TIME = 3 }; /* the one computed, the one dropped, the one read ahead */
 	const struct smalti_t5 *t5 = (const struct smalti_t5 *)encoder;
-	const int64_t all = smalti_weights_file_bytes(encoder->weights);
+	const int64_t all = smalti_weights_read_bytes(encoder->weights);
 	if (!t5->streamed || t5->config.layers <= LAYERS_AT_A_TIME)
-		return all;
+		return all - smalti_weights_bytes(encoder->weights);
 	return all / t5->config.layers * LAYERS_AT_A_TIME;
 }
 
@@ -116,6 +116,7 @@ static int64_t working_bytes(const struct smalti_text_encoder *encoder, int64_t 
 static void stream(struct smalti_text_encoder *encoder)
 {
 	((struct smalti_t5 *)encoder)->streamed = true;
+	smalti_weights_set_transient(encoder->weights, true);
 }
 
 static const struct smalti_text_encoder_functions functions = {

@@ -5,6 +5,7 @@ libcore_la_SOURCES += \
 	src/base/byte_reader.c src/base/byte_reader.h \
 	src/base/clock.c src/base/clock.h \
 	src/base/dtype.c src/base/dtype.h src/base/dtype_enum.h \
+	src/base/fp8.c src/base/fp8.h \
 	src/base/work.h \
 	src/base/error.c \
 	src/base/file.c src/base/map.c src/base/writer.c src/base/writer_clean.c \

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/checkpoint.h"
 #include "base/json.h"
+#include "checkpoint/scales.h"
 
 #include <limits.h>
 #include <sys/stat.h>
 
 enum { MAX_INDEX = 16 << 20, MAX_SHARDS = 4096 };
 
-static const struct smalti_checkpoint_entry *find_entry(const struct smalti_checkpoint *checkpoint,
+struct smalti_checkpoint_entry *smalti_checkpoint_entry(const struct smalti_checkpoint *checkpoint,
 							const char *name)
 {
 	struct smalti_checkpoint_entry key = {.view.name = name};
@@ -43,7 +44,7 @@ static int rename_old(const struct smalti_checkpoint *checkpoint, struct smalti_
 					      at + strlen(old_names[i].old));
 		if (!present)
 			return -1;
-		if (find_entry(checkpoint, present)) {
+		if (smalti_checkpoint_entry(checkpoint, present)) {
 			free(present);
 			return 0;
 		}
@@ -263,7 +264,7 @@ struct smalti_checkpoint *smalti_checkpoint_open(const char *directory, const ch
 		return NULL;
 	checkpoint->directory = smalti_format(error, "%s", directory);
 	if (!checkpoint->directory || open_files(checkpoint, stem, variant, error) ||
-	    rename_all_old(checkpoint, error)) {
+	    smalti_scales_attach(checkpoint, error) || rename_all_old(checkpoint, error)) {
 		smalti_checkpoint_close(checkpoint);
 		return NULL;
 	}
@@ -309,7 +310,7 @@ int smalti_checkpoint_check(const struct smalti_checkpoint *checkpoint, struct s
 
 bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const char *name)
 {
-	return find_entry(checkpoint, name) != NULL;
+	return smalti_checkpoint_entry(checkpoint, name) != NULL;
 }
 
 /* Tells whether the tensor has peft's name beside LoRA weights: X.base_layer.weight. */
@@ -320,7 +321,7 @@ static bool has_base_layer(const struct smalti_checkpoint *checkpoint, const cha
 	if (!dot)
 		return false;
 	snprintf(other, sizeof(other), "%.*s.base_layer%s", (int)(dot - name), name, dot);
-	return find_entry(checkpoint, other) != NULL;
+	return smalti_checkpoint_entry(checkpoint, other) != NULL;
 }
 
 /* Writes "[6912, 1152]". */
@@ -344,7 +345,7 @@ int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const cha
 		return added ? 0 : -1;
 	}
 	shape_text(rank, shape, wanted);
-	const struct smalti_checkpoint_entry *entry = find_entry(checkpoint, name);
+	const struct smalti_checkpoint_entry *entry = smalti_checkpoint_entry(checkpoint, name);
 	if (!entry)
 		return smalti_fail(error, SMALTI_EFORMAT, "%s: tensor %s %s is missing%s",
 				   checkpoint->directory, name, wanted,
@@ -353,10 +354,17 @@ int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const cha
 					 "diffusers' fuse_lora() and "
 					 "unload_lora_weights(), and save it"
 				       : "");
-	if (!entry->view.usable)
+	if (entry->unscaled)
+		return smalti_fail(
+		    error, SMALTI_EFORMAT,
+		    "%s: tensor %s is %s without its scale, which should be beside it as "
+		    "X.scale_weight, X.weight_scale or X.SCB: the checkpoint is damaged, or was "
+		    "converted wrongly",
+		    entry->path, name, entry->view.stored);
+	if (!entry->view.usable && !entry->view.coding)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "%s: tensor %s is neither F32, F16 nor BF16: convert the checkpoint",
-				   entry->path, name);
+				   "%s: tensor %s is %s, neither F32, F16 nor BF16: convert the checkpoint",
+				   entry->path, name, entry->view.stored);
 	if (entry->view.rank != rank || memcmp(entry->view.shape, shape, (size_t)rank * sizeof(*shape)))
 		return smalti_fail(error, SMALTI_EFORMAT, "%s: tensor %s should have the shape %s, found %s",
 				   entry->path, name, wanted,

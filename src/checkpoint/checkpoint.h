@@ -21,7 +21,10 @@ struct smalti_checkpoint {
 		struct smalti_tensor_view view;
 		const char *path; /* of the shard */
 		char *renamed;    /* owns view.name if the file has another */
-	} * entries;              /* in bytewise order of their (present) names */
+		/* checkpoint/scales.h: it says how another tensor is coded; its own scale is missing. @{ */
+		bool beside, unscaled;
+		/* @} */
+	} * entries; /* in bytewise order of their (present) names */
 	int64_t count;
 	struct smalti_inventory *record; /* NULL: the weights are in files */
 	enum smalti_dtype record_dtype;
@@ -42,9 +45,12 @@ void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint);
 int smalti_checkpoint_check(const struct smalti_checkpoint *checkpoint, struct smalti_error *error);
 
 bool smalti_checkpoint_has(const struct smalti_checkpoint *checkpoint, const char *name);
+/* Returns the entry of that name; NULL: there is none. */
+struct smalti_checkpoint_entry *smalti_checkpoint_entry(const struct smalti_checkpoint *checkpoint,
+							const char *name);
 
 /* Finds a tensor by name; *view is valid while the checkpoint is open. The error for a tensor that is absent,
  * of another shape, or of a dtype without arithmetic names the file, the tensor, and the expected and the
- * found shape. */
+ * found shape. Its view may be coded: then it has its scale. */
 int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const char *name, int rank,
 			   const int64_t *shape, struct smalti_tensor_view *view, struct smalti_error *error);

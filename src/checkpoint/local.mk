@@ -5,6 +5,7 @@ libcore_la_SOURCES += \
 	src/checkpoint/adapter_scale.c src/checkpoint/adapter_scale.h \
 	src/checkpoint/adapter_set.c src/checkpoint/adapter_set.h \
 	src/checkpoint/checkpoint.c src/checkpoint/checkpoint.h \
+	src/checkpoint/coding.c src/checkpoint/coding.h \
 	src/checkpoint/config.h \
 	src/checkpoint/config_model.c \
 	src/checkpoint/config_scheduler.c \
@@ -16,4 +17,5 @@ libcore_la_SOURCES += \
 	src/checkpoint/npy.c src/checkpoint/npy.h \
 	src/checkpoint/pipeline_directory.c src/checkpoint/pipeline_directory.h \
 	src/checkpoint/safetensors.c src/checkpoint/safetensors.h \
-	src/checkpoint/safetensors_write.c
+	src/checkpoint/safetensors_write.c \
+	src/checkpoint/scales.c src/checkpoint/scales.h

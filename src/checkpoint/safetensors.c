@@ -15,23 +15,24 @@ static const struct stored_dtype {
 	int64_t bytes; /* 0: below a byte per element, the size is not checked */
 	enum smalti_dtype dtype;
 	bool usable;
+	const struct smalti_coding *coding;
 } stored_dtypes[] = {
-    {"F32", 4, SMALTI_F32, true},
-    {"F16", 2, SMALTI_F16, true},
-    {"BF16", 2, SMALTI_BF16, true},
+    {"F32", 4, SMALTI_F32, true, NULL},
+    {"F16", 2, SMALTI_F16, true, NULL},
+    {"BF16", 2, SMALTI_BF16, true, NULL},
     {.name = "F64", .bytes = 8},
     {.name = "C64", .bytes = 8},
     {.name = "I64", .bytes = 8},
     {.name = "I32", .bytes = 4},
     {.name = "I16", .bytes = 2},
-    {.name = "I8", .bytes = 1},
+    {.name = "I8", .bytes = 1, .coding = &smalti_coding_i8},
     {.name = "U64", .bytes = 8},
     {.name = "U32", .bytes = 4},
     {.name = "U16", .bytes = 2},
     {.name = "U8", .bytes = 1},
     {.name = "BOOL", .bytes = 1},
-    {.name = "F8_E4M3", .bytes = 1},
-    {.name = "F8_E5M2", .bytes = 1},
+    {.name = "F8_E4M3", .bytes = 1, .coding = &smalti_coding_e4m3},
+    {.name = "F8_E5M2", .bytes = 1, .coding = &smalti_coding_e5m2},
     {.name = "F8_E8M0", .bytes = 1},
     {.name = "F6_E2M3"},
     {.name = "F6_E3M2"},
@@ -99,6 +100,7 @@ static int read_tensor(const cJSON *item, const struct smalti_map *data, struct 
 	view->dtype = dtype->dtype;
 	view->usable = dtype->usable;
 	view->stored = dtype->name;
+	view->coding = dtype->coding;
 	view->data = (const char *)data->data + range->begin;
 	view->bytes = range->end - range->begin;
 	return check_size(view, dtype, error);

@@ -4,6 +4,7 @@
 #include "base/dtype.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "checkpoint/coding.h"
 
 enum { SMALTI_MAX_RANK = 8 };
 
@@ -17,6 +18,11 @@ struct smalti_tensor_view {
 	int64_t bytes;
 	bool usable;        /* false: its dtype is not in `enum smalti_dtype`; it can be listed, not read */
 	const char *stored; /* the dtype's name in the file: "F64" */
+	/* How it can be read if it is not usable, with what else a checkpoint has for it:
+	 * smalti_tensor_values(). @{ */
+	const struct smalti_coding *coding; /* NULL: not at all */
+	struct smalti_tensor_scale scale;
+	/* @} */
 };
 
 /* A safetensors file (docs/reference.md 1.2), checked as a whole when it is opened: every view lies in the

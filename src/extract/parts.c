@@ -87,9 +87,14 @@ static int look_for_unused(struct smalti_extract_parts *parts, struct smalti_err
 /* Streams a text encoder that leaves no room for its own tasks. */
 static void fit_into_memory(struct smalti_extract_parts *parts)
 {
-	if (parts->text.model && parts->session->memory_limit &&
-	    parts->text.model->functions->mapped_bytes(parts->text.model) > parts->session->memory_limit / 2)
-		parts->text.model->functions->stream(parts->text.model);
+	struct smalti_text_encoder *text = parts->text.model;
+	if (!text)
+		return;
+	int64_t bytes = smalti_weights_bytes(text->weights);
+	if (parts->session->memory_limit)
+		bytes += text->functions->mapped_bytes(text);
+	if (bytes > parts->session->memory / 2)
+		text->functions->stream(text);
 }
 
 /* Returns the bytes of main memory that may be held beside the weights and the program. */

@@ -110,21 +110,25 @@ static int open_vae(struct smalti_model *model, char *const *paths, const char *
  * them; the text encoder's are else given back behind their readers. */
 static void fit_into_memory(struct smalti_model *model)
 {
-	int64_t left = model->session->memory - SMALTI_PROGRAM_BYTES - model->held_bytes -
-		       smalti_weights_bytes(model->text.model->weights) -
-		       smalti_weights_bytes(model->vae->weights);
+	struct smalti_text_encoder *text = model->text.model;
+	const int64_t room = model->session->memory - SMALTI_PROGRAM_BYTES - model->held_bytes;
+	const bool streams = smalti_weights_bytes(text->weights) > room / 2;
+	if (streams)
+		text->functions->stream(text);
+	int64_t left = room - smalti_weights_bytes(text->weights) - smalti_weights_bytes(model->vae->weights);
 	if (smalti_weights_bytes(model->denoiser->weights) > left / 2) {
 		smalti_weights_leave_raw(model->denoiser->weights);
 		model->mapped_bytes += smalti_weights_file_bytes(model->denoiser->weights);
 	}
 	if (!model->session->memory_limit) {
-		model->mapped_bytes = 0; /* the kernel takes pages of files back as it likes */
+		/* The kernel takes pages of files back as it likes. */
+		model->mapped_bytes = streams ? text->functions->mapped_bytes(text) : 0;
 		return;
 	}
 	left -= smalti_weights_bytes(model->denoiser->weights) + model->mapped_bytes;
-	if (model->text.model->functions->mapped_bytes(model->text.model) > left / 2)
-		model->text.model->functions->stream(model->text.model);
-	model->mapped_bytes += model->text.model->functions->mapped_bytes(model->text.model);
+	if (text->functions->mapped_bytes(text) > left / 2)
+		text->functions->stream(text);
+	model->mapped_bytes += text->functions->mapped_bytes(text);
 }
 
 static int make_digest(struct smalti_model *model, char *const *paths, struct smalti_error *error)

@@ -55,7 +55,7 @@ static void look(const struct smalti_checkpoint *checkpoint, const struct smalti
 	bool lora = false;
 	for (int64_t i = 0; i < checkpoint->count; i++) {
 		const char *name = checkpoint->entries[i].view.name;
-		if (is_known(name, inventory) || is_harmless(name, left))
+		if (checkpoint->entries[i].beside || is_known(name, inventory) || is_harmless(name, left))
 			continue;
 		if (count++ < NAMED)
 			smalti_append(names, sizeof(names), ", ", "%.90s", name);
