@@ -5,6 +5,7 @@ libharness_la_SOURCES = \
 	tests/config_case.c tests/config_case.h \
 	tests/datasets.c tests/datasets.h \
 	tests/embedded.c tests/embedded.h \
+	tests/gguf_file.c tests/gguf_file.h \
 	tests/golden.c tests/golden.h \
 	tests/device_session.h tests/driver.h tests/moved.h tests/harness.c tests/harness.h \
 	tests/judge.c tests/judge.h \
@@ -33,7 +34,7 @@ kernels_tests = tests/test_attention tests/test_attention_bits tests/test_backwa
 	tests/test_onednn tests/test_optimizers tests/test_resize
 files_tests = tests/test_adapter_files tests/test_archives tests/test_bad_dataset tests/test_caption tests/test_checkpoint \
 	tests/test_config tests/test_config_scheduler tests/test_dataset tests/test_dataset_damage \
-	tests/test_dataset_files tests/test_dataset_sources tests/test_deflate tests/test_exif \
+	tests/test_dataset_files tests/test_dataset_sources tests/test_deflate tests/test_exif tests/test_gguf \
 	tests/test_image tests/test_image_damage tests/test_image_writer tests/test_input_image \
 	tests/test_latents tests/test_line_index tests/test_npy tests/test_prompts tests/test_safetensors tests/test_scales tests/test_shard \
 	tests/test_tokenizer tests/test_tokenizer_json
@@ -171,6 +172,7 @@ dist_check_SCRIPTS += tests/completion.sh
 dist_check_SCRIPTS += tests/retrieve.sh
 dist_check_SCRIPTS += tests/retrieve_devices.sh
 dist_check_SCRIPTS += tests/verify.sh
+dist_check_SCRIPTS += tests/weights.sh
 
 # What scripts run besides the command: no tests themselves.
 EXTRA_PROGRAMS += tests/store_worker
@@ -246,7 +248,7 @@ clean-local:
 # A fuzzer is tests/fuzz/fuzz_SUBJECT.c, its first inputs tests/fuzz/corpus/SUBJECT/*: a word here adds it. All are one program,
 # and each a link to it, as tests are.
 if FUZZERS
-fuzzers = tests/fuzz/fuzz_adapter tests/fuzz/fuzz_caption tests/fuzz/fuzz_config tests/fuzz/fuzz_dataset tests/fuzz/fuzz_image tests/fuzz/fuzz_npy \
+fuzzers = tests/fuzz/fuzz_adapter tests/fuzz/fuzz_caption tests/fuzz/fuzz_config tests/fuzz/fuzz_dataset tests/fuzz/fuzz_gguf tests/fuzz/fuzz_image tests/fuzz/fuzz_npy \
 	tests/fuzz/fuzz_parse tests/fuzz/fuzz_png tests/fuzz/fuzz_prompts tests/fuzz/fuzz_run tests/fuzz/fuzz_safetensors \
 	tests/fuzz/fuzz_schedule tests/fuzz/fuzz_serve tests/fuzz/fuzz_shard tests/fuzz/fuzz_spiece tests/fuzz/fuzz_tokenizer
 EXTRA_PROGRAMS += tests/fuzz/run_fuzz

@@ -48,16 +48,21 @@ static struct smalti_adapter_set *open_set(const struct golden *golden)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_lora loras[LORAS];
-	char paths[LORAS][4200], configs[2][4200];
+	struct smalti_t5_config t5;
+	struct smalti_transformer_config transformer;
+	char paths[LORAS][4200];
 	int64_t count = 0;
 	for (; count < LORAS && golden->loras[count].path; count++) {
 		snprintf(paths[count], sizeof(paths[0]), "%s/%s", test_data("golden/lora"),
 			 golden->loras[count].path);
 		loras[count] = (struct smalti_lora){paths[count], golden->loras[count].weight};
 	}
-	snprintf(configs[0], sizeof(configs[0]), "%s", test_model("tesserae/text_encoder/config.json"));
-	snprintf(configs[1], sizeof(configs[1]), "%s", test_model("tesserae/transformer/config.json"));
-	struct smalti_adapter_set *set = smalti_adapters_open(loras, count, configs[0], configs[1], &error);
+	SUCCEEDS(smalti_t5_config_read(test_model("tesserae/text_encoder/config.json"), &t5, &error), &error,
+		 "config");
+	SUCCEEDS(smalti_transformer_config_read(test_model("tesserae/transformer/config.json"), &transformer,
+						&error),
+		 &error, "config");
+	struct smalti_adapter_set *set = smalti_adapters_open(loras, count, &t5, &transformer, &error);
 	SUCCEEDS(set ? 0 : -1, &error, golden->name);
 	return set;
 }
@@ -221,12 +226,8 @@ static void outputs(void)
 }
 
 static const struct test tests[] = {
-    {"golden outputs", outputs},
-    {"merged matrices", merged_matrices},
-    {"merged, f32", merged_f32},
-    {"merged, bf16", merged_bf16},
-    {"unmerged, f32", unmerged_f32},
-    {"unmerged, bf16", unmerged_bf16},
+    {"golden outputs", outputs},    {"merged matrices", merged_matrices}, {"merged, f32", merged_f32},
+    {"merged, bf16", merged_bf16},  {"unmerged, f32", unmerged_f32},      {"unmerged, bf16", unmerged_bf16},
     {"text encoder", text_encoder},
 };
 

@@ -35,7 +35,8 @@ struct smalti_lora {
 
 struct smalti_model_options {
 	const char *directory; /**< of the pipeline; NULL: the embedded model */
-	/** Directories of single components; NULL: below `directory`. @{ */
+	/** Directories of single components; NULL: below `directory`. The text encoder and the transformer
+	 * may be GGUF files. @{ */
 	const char *tokenizer, *text_encoder, *transformer, *vae, *scheduler;
 	/** @} */
 	const char *variant; /**< of the weight files ("fp16"); NULL: the plain ones */

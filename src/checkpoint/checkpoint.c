@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/checkpoint.h"
 #include "base/json.h"
+#include "checkpoint/gguf_names.h"
 #include "checkpoint/scales.h"
 
 #include <limits.h>
@@ -166,6 +167,85 @@ static int open_indexed(struct smalti_checkpoint *checkpoint, const char *name, 
 	return status;
 }
 
+/* --- a GGUF file ------------------------------------------------------------------------------ */
+
+static bool is_gguf(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	return dot && strcmp(dot, ".gguf") == 0;
+}
+
+/* Offers a tensor of T5 under transformers' name. */
+static int rename_t5(struct smalti_checkpoint_entry *entry, struct smalti_error *error)
+{
+	char present[SMALTI_GGUF_NAME];
+	smalti_gguf_t5_name(entry->view.name, present);
+	if (strcmp(present, entry->view.name) == 0)
+		return 0;
+	entry->renamed = smalti_format(error, "%s", present);
+	entry->view.name = entry->renamed;
+	return entry->renamed ? 0 : -1;
+}
+
+/* Opens the file at `path`, which the checkpoint owns from now on. */
+static int open_gguf(struct smalti_checkpoint *checkpoint, char *path, const char *stem,
+		     struct smalti_error *error)
+{
+	checkpoint->shards = smalti_calloc(1, sizeof(*checkpoint->shards), error);
+	if (!checkpoint->shards) {
+		free(path);
+		return -1;
+	}
+	struct smalti_checkpoint_shard *shard = checkpoint->shards;
+	checkpoint->shard_count = 1;
+	shard->path = path;
+	shard->gguf = smalti_gguf_open(path, error);
+	if (!shard->gguf)
+		return -1;
+	checkpoint->entries = smalti_calloc(shard->gguf->count, sizeof(*checkpoint->entries), error);
+	if (!checkpoint->entries)
+		return -1;
+	checkpoint->count = shard->gguf->count;
+	for (int64_t i = 0; i < checkpoint->count; i++) {
+		checkpoint->entries[i] =
+		    (struct smalti_checkpoint_entry){.view = shard->gguf->tensors[i], .path = path};
+		if (strcmp(stem, SMALTI_STEM_T5) == 0 && rename_t5(&checkpoint->entries[i], error))
+			return -1;
+	}
+	qsort(checkpoint->entries, (size_t)checkpoint->count, sizeof(*checkpoint->entries), smalti_by_name);
+	return 0;
+}
+
+/* Opens the directory's only GGUF file: 1; 0: there is none; -1: failed. */
+static int open_only_gguf(struct smalti_checkpoint *checkpoint, const char *stem, struct smalti_error *error)
+{
+	SCOPED(closedir) DIR *directory = opendir(checkpoint->directory);
+	SCOPED(free) char *found = NULL;
+	for (const struct dirent *item; directory && (item = readdir(directory));) {
+		if (!is_gguf(item->d_name) || item->d_name[0] == '.')
+			continue;
+		if (found)
+			return smalti_fail(error, SMALTI_EINVAL,
+					   "%s: has several GGUF files: give the path of one instead of the "
+					   "directory",
+					   checkpoint->directory);
+		found = smalti_format(error, "%s/%s", checkpoint->directory, item->d_name);
+		if (!found)
+			return -1;
+	}
+	if (!found)
+		return 0;
+	char *path = found;
+	found = NULL;
+	return open_gguf(checkpoint, path, stem, error) ? -1 : 1;
+}
+
+const cJSON *smalti_checkpoint_metadata(const struct smalti_checkpoint *checkpoint)
+{
+	return checkpoint->shard_count && checkpoint->shards[0].gguf ? checkpoint->shards[0].gguf->metadata
+								     : NULL;
+}
+
 /* --- which files ------------------------------------------------------------------------------ */
 
 /* Tells whether it exists, even as a dangling link. */
@@ -248,9 +328,15 @@ static int open_files(struct smalti_checkpoint *checkpoint, const char *stem, co
 	char given[64] = "";
 	if (variant)
 		snprintf(given, sizeof(given), ".%s", variant);
+	if (is_gguf(checkpoint->directory)) {
+		char *path = smalti_format(error, "%s", checkpoint->directory);
+		return path ? open_gguf(checkpoint, path, stem, error) : -1;
+	}
 	int opened = variant ? open_variant(checkpoint, stem, given, error) : 0;
 	for (int i = 0; i < 3 && !variant && !opened; i++)
 		opened = open_variant(checkpoint, stem, defaults[i], error);
+	if (!opened)
+		opened = open_only_gguf(checkpoint, stem, error);
 	if (!opened)
 		return fail_without(checkpoint, stem, given, error);
 	return opened < 0 ? -1 : 0;
@@ -290,6 +376,7 @@ void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint)
 		free(checkpoint->entries[i].renamed);
 	for (int i = 0; i < checkpoint->shard_count; i++) {
 		smalti_safetensors_close(checkpoint->shards[i].file);
+		smalti_gguf_close(checkpoint->shards[i].gguf);
 		free(checkpoint->shards[i].path);
 	}
 	free(checkpoint->entries);
@@ -301,8 +388,10 @@ void smalti_checkpoint_close(struct smalti_checkpoint *checkpoint)
 int smalti_checkpoint_check(const struct smalti_checkpoint *checkpoint, struct smalti_error *error)
 {
 	int status = 0;
-	for (int i = 0; i < checkpoint->shard_count && status == 0; i++)
-		status = smalti_safetensors_check(checkpoint->shards[i].file, error);
+	for (int i = 0; i < checkpoint->shard_count && status == 0; i++) {
+		const struct smalti_checkpoint_shard *shard = &checkpoint->shards[i];
+		status = smalti_map_check(shard->gguf ? &shard->gguf->map : &shard->file->map, error);
+	}
 	return status;
 }
 
@@ -363,7 +452,8 @@ int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const cha
 		    entry->path, name, entry->view.stored);
 	if (!entry->view.usable && !entry->view.coding)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "%s: tensor %s is %s, neither F32, F16 nor BF16: convert the checkpoint",
+				   "%s: tensor %s is %s, neither F32, F16 nor BF16, nor any other type that "
+				   "is read: convert the checkpoint",
 				   entry->path, name, entry->view.stored);
 	if (entry->view.rank != rank || memcmp(entry->view.shape, shape, (size_t)rank * sizeof(*shape)))
 		return smalti_fail(error, SMALTI_EFORMAT, "%s: tensor %s should have the shape %s, found %s",

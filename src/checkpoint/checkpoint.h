@@ -2,19 +2,22 @@
 #pragma once
 
 #include "checkpoint/adapter_set.h"
+#include "checkpoint/gguf.h"
 
 /* The weights of one component directory (docs/reference.md 1.1): STEM.safetensors, or the shards that
  * STEM.safetensors.index.json names; with a variant, STEM.VARIANT.safetensors or the index
  * STEM.safetensors.index.VARIANT.json. Where both forms exist, the index is read for diffusers' components
  * (unless none of its shards exists), the single file for those of transformers, as these libraries do. Old
  * names are offered under their present names: the attention of a VAE, and T5's encoder.embed_tokens.weight
- * where shared.weight is absent. */
+ * where shared.weight is absent. Without any of these, a directory's only file that ends in .gguf is read;
+ * T5's tensors in it have transformers' names here. */
 struct smalti_checkpoint {
-	char *directory; /* the component's */
+	char *directory; /* the component's, or its GGUF file */
 	struct smalti_checkpoint_shard {
 		char *path;
 		const char *name; /* its file name in the index */
 		struct smalti_safetensors *file;
+		struct smalti_gguf *gguf; /* one of the two */
 	} * shards;
 	int shard_count;
 	struct smalti_checkpoint_entry {
@@ -34,9 +37,12 @@ struct smalti_checkpoint {
 #define SMALTI_STEM_DIFFUSERS "diffusion_pytorch_model" /* transformer and vae */
 #define SMALTI_STEM_T5        "model"                   /* text_encoder */
 
-/* Opens the weights. variant NULL: the plain files, else those of the variant fp16, else bf16. */
+/* Opens the weights of a directory, or those of a file that ends in .gguf. variant NULL: the plain files,
+ * else those of the variant fp16, else bf16. */
 struct smalti_checkpoint *smalti_checkpoint_open(const char *directory, const char *stem, const char *variant,
 						 struct smalti_error *error);
+/* Returns the metadata of a GGUF file; NULL: the weights are in safetensors. */
+const cJSON *smalti_checkpoint_metadata(const struct smalti_checkpoint *checkpoint);
 /* Opens no files: each tensor that is asked for is there, without data, and is added to the inventory. */
 struct smalti_checkpoint *smalti_checkpoint_record(struct smalti_inventory *inventory,
 						   enum smalti_dtype dtype, struct smalti_error *error);

@@ -98,6 +98,14 @@ int smalti_scheduler_config_read(const char *path, const char *class, struct sma
 int smalti_scheduler_config_read_as(const char *path, enum smalti_scheduler scheduler,
 				    struct smalti_scheduler_config *config, struct smalti_error *error);
 
+/* Read a component's configuration beside its open weights: config.json, or the metadata of a GGUF file where
+ * that has none. Where T5 has both they have to agree. `component` is the directory, or the GGUF file. */
+struct smalti_checkpoint;
+int smalti_t5_config_open(const char *component, const struct smalti_checkpoint *weights,
+			  struct smalti_t5_config *config, struct smalti_error *error);
+int smalti_transformer_config_open(const char *component, const struct smalti_checkpoint *weights,
+				   struct smalti_transformer_config *config, struct smalti_error *error);
+
 /* Read parsed objects likewise. */
 int smalti_model_index_parse(const cJSON *file, struct smalti_model_index *index, struct smalti_error *error);
 int smalti_transformer_config_parse(const cJSON *file, struct smalti_transformer_config *config,
@@ -118,6 +126,5 @@ int smalti_model_check(const struct smalti_model_index *index,
 
 /* Checks that the weights fit the file: they have resolution embedders exactly when additional_conditions is
  * set (1.3, trap), and no tensors of unsupported variants. */
-struct smalti_checkpoint;
 int smalti_transformer_config_check(const struct smalti_transformer_config *config,
 				    const struct smalti_checkpoint *weights, struct smalti_error *error);

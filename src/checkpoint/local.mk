@@ -12,6 +12,10 @@ libcore_la_SOURCES += \
 	src/checkpoint/config_t5.c \
 	src/checkpoint/config_transformer.c \
 	src/checkpoint/config_vae.c \
+	src/checkpoint/gguf.c src/checkpoint/gguf.h \
+	src/checkpoint/gguf_config.c \
+	src/checkpoint/gguf_names.c src/checkpoint/gguf_names.h \
+	src/checkpoint/gguf_types.c src/checkpoint/gguf_types.h \
 	src/checkpoint/inventory.c src/checkpoint/inventory.h \
 	src/checkpoint/latents.c src/checkpoint/latents.h \
 	src/checkpoint/npy.c src/checkpoint/npy.h \

@@ -116,6 +116,9 @@ int smalti_component_check(const char *directory, struct smalti_error *error)
 {
 	static const char *const adapters[] = {"adapter_config.json", "pytorch_lora_weights.safetensors"};
 	struct stat info;
+	const char *suffix = strrchr(directory, '.');
+	if (suffix && strcmp(suffix, ".gguf") == 0)
+		return 0;
 	if (stat(directory, &info) == 0 && !S_ISDIR(info.st_mode))
 		return fail_single_file(directory,
 					"the directory of one component was expected, with its config.json, "

@@ -9,8 +9,8 @@
 /* Checks that a directory exists: no name on a hub, no single file, and not Hugging Face's cache around a
  * model. */
 int smalti_pipeline_directory_check(const char *directory, struct smalti_error *error);
-/* Checks one component's directory likewise; it may not hold LoRA weights alone. Later reads tell whether it
- * exists. */
+/* Checks one component's directory likewise; it may not hold LoRA weights alone. A GGUF file of its
+ * weights, too, is a component. Later reads tell whether it exists. */
 int smalti_component_check(const char *directory, struct smalti_error *error);
 /* Checks also its model_index.json, which a single component lacks. */
 int smalti_pipeline_check(const char *directory, struct smalti_error *error);

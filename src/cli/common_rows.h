@@ -24,7 +24,7 @@
 #define SMALTI_TEXT_ENCODER_ROWS(type, model) \
 	{SMALTI_STRING(type, model.tokenizer), "tokenizer", 0, "DIR", \
 	 "load the tokenizer from DIR instead of the pipeline"}, \
-	{SMALTI_STRING(type, model.text_encoder), "text-encoder", 0, "DIR", "load the text encoder from DIR"}
+	{SMALTI_STRING(type, model.text_encoder), "text-encoder", 0, "DIR", "load the text encoder from DIR, or from a .gguf file"}
 
 #define SMALTI_LORA_ROW(type, field) \
 	{SMALTI_LIST(type, field), "lora", 0, "PATH[:WEIGHT]", \

@@ -85,7 +85,7 @@ static const struct smalti_option rows[] = {
     SMALTI_PRECISION_ROW(TYPE, model.precision),
     SMALTI_LORA_ROW(TYPE, lora),
     SMALTI_TEXT_ENCODER_ROWS(TYPE, model),
-    {SMALTI_STRING(TYPE, model.transformer), "transformer", 0, "DIR", "load the transformer from DIR"},
+    {SMALTI_STRING(TYPE, model.transformer), "transformer", 0, "DIR", "load the transformer from DIR, or from a .gguf file"},
     {SMALTI_STRING(TYPE, model.vae), "vae-model", 0, "DIR", "load the VAE from DIR", .alias = "vae"},
     {SMALTI_STRING(TYPE, model.scheduler), "scheduler-config", 0, "DIR",
      "load the scheduler's configuration from DIR"},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/adapters.h"
 #include "base/parse.h"
-#include "checkpoint/config.h"
 #include "graphs/tensors.h"
 #include "jobs/unused.h"
 
@@ -19,27 +18,16 @@ int smalti_lora_read(char *text, const char *what, struct smalti_lora *lora, str
 		     : smalti_fail(error, SMALTI_EINVAL, "%s: expected PATH[:WEIGHT], found nothing", what);
 }
 
-static int list_tensors(struct smalti_inventory tensors[SMALTI_ADAPTED_COMPONENTS],
-			const char *text_encoder_config, const char *transformer_config,
-			struct smalti_error *error)
-{
-	struct smalti_t5_config t5;
-	struct smalti_transformer_config transformer;
-	if (smalti_t5_config_read(text_encoder_config, &t5, error) < 0 ||
-	    smalti_transformer_config_read(transformer_config, &transformer, error) < 0 ||
-	    smalti_component_tensors(&tensors[SMALTI_TEXT_ENCODER], SMALTI_TEXT_ENCODER, &t5, SMALTI_F32,
-				     error) < 0)
-		return -1;
-	return smalti_component_tensors(&tensors[SMALTI_TRANSFORMER], SMALTI_TRANSFORMER, &transformer,
-					SMALTI_F32, error);
-}
-
 struct smalti_adapter_set *smalti_adapters_open(const struct smalti_lora *loras, int64_t count,
-						const char *text_encoder_config,
-						const char *transformer_config, struct smalti_error *error)
+						const struct smalti_t5_config *text_encoder,
+						const struct smalti_transformer_config *transformer,
+						struct smalti_error *error)
 {
 	struct smalti_inventory tensors[SMALTI_ADAPTED_COMPONENTS] = {{0}};
-	if (list_tensors(tensors, text_encoder_config, transformer_config, error) < 0) {
+	if (smalti_component_tensors(&tensors[SMALTI_TEXT_ENCODER], SMALTI_TEXT_ENCODER, text_encoder,
+				     SMALTI_F32, error) < 0 ||
+	    smalti_component_tensors(&tensors[SMALTI_TRANSFORMER], SMALTI_TRANSFORMER, transformer,
+				     SMALTI_F32, error) < 0) {
 		smalti_inventory_free(&tensors[SMALTI_TEXT_ENCODER]);
 		return NULL;
 	}

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "checkpoint/adapter_set.h"
+#include "checkpoint/config.h"
 #include "smalti/model.h"
 
-/* Reads the adapters of a model whose components have these config.json; NULL with an error. */
+/* Reads the adapters of a model of these configurations; NULL with an error. */
 struct smalti_adapter_set *smalti_adapters_open(const struct smalti_lora *loras, int64_t count,
-						const char *text_encoder_config,
-						const char *transformer_config, struct smalti_error *error);
+						const struct smalti_t5_config *text_encoder,
+						const struct smalti_transformer_config *transformer,
+						struct smalti_error *error);
 /* Splits PATH[:WEIGHT], in place: what follows the last colon is a weight if it is a number. `what` begins a
  * message. */
 int smalti_lora_read(char *text, const char *what, struct smalti_lora *lora, struct smalti_error *error);

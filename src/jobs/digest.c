@@ -44,6 +44,11 @@ static void add_tensor(XXH3_state_t *state, const struct smalti_tensor_view *vie
 static int add_weights(XXH3_state_t *state, const struct smalti_checkpoint *weights,
 		       struct smalti_error *error)
 {
+	for (int i = 0; i < weights->shard_count; i++) {
+		const struct smalti_gguf *gguf = weights->shards[i].gguf;
+		if (gguf) /* its metadata are a configuration */
+			add(state, gguf->map.data, gguf->header_bytes);
+	}
 	for (int64_t t = 0; t < weights->count; t++)
 		add_tensor(state, &weights->entries[t].view);
 	return smalti_checkpoint_check(weights, error);

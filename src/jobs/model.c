@@ -57,38 +57,42 @@ static int find_paths(char *paths[PATHS], const struct smalti_model_options *o, 
 	return all ? 0 : -1;
 }
 
-static int open_adapters(struct smalti_model *model, char *const *paths, const struct smalti_model_options *o,
+static int open_transformer_files(struct smalti_model *model, char *const *paths, const char *variant,
+				  struct smalti_error *error)
+{
+	if (smalti_component_check(paths[TRANSFORMER], error) < 0)
+		return -1;
+	model->dit_checkpoint =
+	    smalti_checkpoint_open(paths[TRANSFORMER], SMALTI_STEM_DIFFUSERS, variant, error);
+	return model->dit_checkpoint
+		   ? smalti_transformer_config_open(paths[TRANSFORMER], model->dit_checkpoint,
+						    &model->transformer, error)
+		   : -1;
+}
+
+/* Reads the adapters that are merged into the weights of both checkpoints. */
+static int open_adapters(struct smalti_model *model, const struct smalti_model_options *o,
 			 struct smalti_error *error)
 {
-	model->text_config = smalti_format(error, "%s", paths[TEXT_FILE]);
-	model->transformer_config = smalti_format(error, "%s", paths[TRANSFORMER_FILE]);
 	model->variants = smalti_variants_new(error);
-	if (!model->text_config || !model->transformer_config || !model->variants)
+	if (!model->variants)
 		return -1;
 	if (o->lora_count == 0)
 		return 0;
 	model->adapters =
-	    smalti_adapters_open(o->loras, o->lora_count, paths[TEXT_FILE], paths[TRANSFORMER_FILE], error);
-	model->text.adapters = model->adapters;
-	if (model->adapters && model->text.known &&
-	    smalti_adapter_set_changes(model->adapters, SMALTI_TEXT_ENCODER))
+	    smalti_adapters_open(o->loras, o->lora_count, &model->text.config, &model->transformer, error);
+	if (!model->adapters)
+		return -1;
+	if (model->text.known && smalti_adapter_set_changes(model->adapters, SMALTI_TEXT_ENCODER))
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%s: it changes the text encoder, whose features are given",
 				   o->loras[0].path);
-	return model->adapters ? 0 : -1;
+	model->text.checkpoint->adapters = model->dit_checkpoint->adapters = model->adapters;
+	return 0;
 }
 
-static int open_transformer(struct smalti_model *model, char *const *paths, const char *variant,
-			    struct smalti_error *error)
+static int open_transformer(struct smalti_model *model, struct smalti_error *error)
 {
-	if (smalti_component_check(paths[TRANSFORMER], error) < 0 ||
-	    smalti_transformer_config_read(paths[TRANSFORMER_FILE], &model->transformer, error) < 0)
-		return -1;
-	model->dit_checkpoint =
-	    smalti_checkpoint_open(paths[TRANSFORMER], SMALTI_STEM_DIFFUSERS, variant, error);
-	if (!model->dit_checkpoint)
-		return -1;
-	model->dit_checkpoint->adapters = model->adapters;
 	model->denoiser = smalti_dit_new(model->task_group, &model->transformer, model->dit_checkpoint,
 					 smalti_precision_dtype(model->precision), error);
 	return model->denoiser ? 0 : -1;
@@ -174,11 +178,13 @@ static int open_parts(struct smalti_model *model, char *const *paths, const stru
 	    smalti_scheduler_config_read(paths[SCHEDULER_FILE], class, &model->scheduler,
 					 &model->no_scheduler, error) < 0)
 		return -1;
-	if (open_adapters(model, paths, o, error) < 0 ||
-	    smalti_prompt_encoder_open(&model->text, model->task_group, paths[TOKENIZER], paths[TEXT_ENCODER],
-				       o->variant, smalti_precision_dtype(o->precision), error) < 0 ||
-	    open_transformer(model, paths, o->variant, error) < 0 ||
-	    open_vae(model, paths, o->variant, error) < 0)
+	if (smalti_prompt_encoder_open_files(&model->text, paths[TOKENIZER], paths[TEXT_ENCODER], o->variant,
+					     error) < 0 ||
+	    open_transformer_files(model, paths, o->variant, error) < 0 ||
+	    open_adapters(model, o, error) < 0 ||
+	    smalti_prompt_encoder_open_model(&model->text, model->task_group,
+					     smalti_precision_dtype(o->precision), error) < 0 ||
+	    open_transformer(model, error) < 0 || open_vae(model, paths, o->variant, error) < 0)
 		return -1;
 	if (smalti_model_check(&index, &model->transformer, &model->vae->config, &model->text.config, error) <
 	    0)
@@ -247,8 +253,6 @@ void smalti_model_close(struct smalti_model *model)
 	smalti_checkpoint_close(model->dit_checkpoint);
 	smalti_adapter_set_free(model->adapters);
 	free(model->words);
-	free(model->text_config);
-	free(model->transformer_config);
 	free(model->scheduler_path);
 	free(model);
 }

@@ -16,9 +16,8 @@ struct smalti_model {
 	struct smalti_task_group *task_group; /* of the tasks that make weights */
 	enum smalti_precision precision;
 	struct smalti_prompt_encoder text;
-	struct smalti_adapter_set *adapters;    /* merged into text encoder and transformer; NULL: none */
-	struct smalti_variants *variants;       /* with adapters of single requests */
-	char *text_config, *transformer_config; /* their config.json */
+	struct smalti_adapter_set *adapters; /* merged into text encoder and transformer; NULL: none */
+	struct smalti_variants *variants;    /* with adapters of single requests */
 	struct smalti_checkpoint *dit_checkpoint, *vae_checkpoint;
 	struct smalti_denoiser *denoiser;
 	struct smalti_transformer_config transformer; /* from which it was made */

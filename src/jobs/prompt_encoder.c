@@ -4,30 +4,38 @@
 #include "jobs/model.h"
 #include "text/cleaning.h"
 
-int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
-			       const char *tokenizer, const char *directory, const char *variant,
-			       enum smalti_dtype compute, struct smalti_error *error)
+int smalti_prompt_encoder_open_files(struct smalti_prompt_encoder *encoder, const char *tokenizer,
+				     const char *directory, const char *variant, struct smalti_error *error)
 {
-	SCOPED(free) char *path = smalti_format(error, "%s/config.json", directory);
-	const int status = path && smalti_component_check(directory, error) == 0 &&
-				   smalti_component_check(tokenizer, error) == 0
-			       ? smalti_t5_config_read(path, &encoder->config, error)
-			       : -1;
-	if (status < 0)
+	if (smalti_component_check(directory, error) < 0 || smalti_component_check(tokenizer, error) < 0)
+		return -1;
+	encoder->checkpoint = smalti_checkpoint_open(directory, SMALTI_STEM_T5, variant, error);
+	if (!encoder->checkpoint ||
+	    smalti_t5_config_open(directory, encoder->checkpoint, &encoder->config, error) < 0)
 		return -1;
 	encoder->cleaner = smalti_cleaner_new(error);
 	encoder->tokenizer = smalti_tokenizer_open(tokenizer, error);
-	if (!encoder->cleaner || !encoder->tokenizer)
-		return -1;
-	encoder->checkpoint = smalti_checkpoint_open(directory, SMALTI_STEM_T5, variant, error);
-	if (!encoder->checkpoint)
-		return -1;
-	encoder->checkpoint->adapters = encoder->adapters;
+	return encoder->cleaner && encoder->tokenizer ? 0 : -1;
+}
+
+int smalti_prompt_encoder_open_model(struct smalti_prompt_encoder *encoder,
+				     struct smalti_task_group *task_group, enum smalti_dtype compute,
+				     struct smalti_error *error)
+{
 	encoder->model =
 	    encoder->known
 		? smalti_known_texts_new(encoder->known, &encoder->config, encoder->checkpoint, error)
 		: smalti_t5_new(task_group, &encoder->config, encoder->checkpoint, compute, error);
 	return encoder->model ? 0 : -1;
+}
+
+int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
+			       const char *tokenizer, const char *directory, const char *variant,
+			       enum smalti_dtype compute, struct smalti_error *error)
+{
+	return smalti_prompt_encoder_open_files(encoder, tokenizer, directory, variant, error) < 0
+		   ? -1
+		   : smalti_prompt_encoder_open_model(encoder, task_group, compute, error);
 }
 
 void smalti_prompt_encoder_close(struct smalti_prompt_encoder *encoder)

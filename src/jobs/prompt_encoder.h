@@ -13,17 +13,22 @@ struct smalti_prompt_encoder {
 	struct smalti_cleaner *cleaner;
 	struct smalti_tokenizer *tokenizer;
 	struct smalti_checkpoint *checkpoint;
-	struct smalti_text_encoder *model;         /* NULL: it was never opened */
-	struct smalti_t5_config config;            /* from which the model was made */
-	const struct smalti_known_texts *known;    /* used instead of a model; NULL: there is a model */
-	const struct smalti_adapter_set *adapters; /* of the model, set before it is opened; NULL: none */
-	int64_t max_tokens;                        /* of a text, with its end mark; the caller's to set */
+	struct smalti_text_encoder *model;      /* NULL: it was never opened */
+	struct smalti_t5_config config;         /* from which the model was made */
+	const struct smalti_known_texts *known; /* used instead of a model; NULL: there is a model */
+	int64_t max_tokens;                     /* of a text, with its end mark; the caller's to set */
 };
 
-/* Opens both directories. Close it in any case. */
+/* Open both directories: first the files, then the model, or all at once. Close it in any case. @{ */
+int smalti_prompt_encoder_open_files(struct smalti_prompt_encoder *encoder, const char *tokenizer,
+				     const char *directory, const char *variant, struct smalti_error *error);
+int smalti_prompt_encoder_open_model(struct smalti_prompt_encoder *encoder,
+				     struct smalti_task_group *task_group, enum smalti_dtype compute,
+				     struct smalti_error *error);
 int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
 			       const char *tokenizer, const char *directory, const char *variant,
 			       enum smalti_dtype compute, struct smalti_error *error);
+/* @} */
 void smalti_prompt_encoder_close(struct smalti_prompt_encoder *encoder);
 
 /* Opens the encoder that the options name, computing in f32, with its digest; *directory, for free(), is the

@@ -6,8 +6,8 @@ enum { NAMED = 3 };
 
 /* Tensors of a whole T5, whose decoder is not used; the embedding a second time; tensors that torch computes
  * from the sizes. */
-static const char *const harmless[][4] = {
-    [SMALTI_TEXT_ENCODER] = {"decoder.", "lm_head.", "encoder.embed_tokens.weight", NULL},
+static const char *const harmless[][5] = {
+    [SMALTI_TEXT_ENCODER] = {"decoder.", "dec.", "lm_head.", "encoder.embed_tokens.weight", NULL},
     [SMALTI_TRANSFORMER] = {"pos_embed.pos_embed", NULL},
     [SMALTI_VAE] = {NULL},
 };

@@ -59,7 +59,7 @@ static struct smalti_adapter_set *read_adapters(const struct smalti_model *model
 		if (smalti_lora_read(item, "lora", &loras[count], error) < 0)
 			return NULL;
 	}
-	return copy ? smalti_adapters_open(loras, count, model->text_config, model->transformer_config, error)
+	return copy ? smalti_adapters_open(loras, count, &model->text.config, &model->transformer, error)
 		    : NULL;
 }
 

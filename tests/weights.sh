@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Models whose weights have 8 bits and less: fp8, LLM.int8, GGUF (docs/weights.md).
+# shellcheck source=command.sh
+. "$(dirname "$0")/command.sh"
+cd "$work"
+golden=$SMALTI_TESTDATA/golden
+
+generate() {
+    "$SMALTI" generate --steps 2 --size 32x32 -p 'a red star' "$@"
+}
+
+# encoder NAME FILE AS: a directory with the weights under the name AS, and a config.json.
+encoder() {
+    mkdir "$1"
+    cp "$SMALTI_MODELS/tesserae/text_encoder/config.json" "$1"
+    cp "$golden/$2" "$1/$3"
+}
+
+# Each form makes an image, other than the embedded model's but for bits, and nothing is said to be left.
+generate -q -o embedded.png
+for name in fp8 fp8-scaled llm-int8; do
+    encoder $name quant/t5-$name.safetensors model.safetensors
+    expect 0 '1 image in' generate --text-encoder $name -o $name.png
+    ! grep -q 'not used' err || fail "$name: $(cat err)"
+    ! cmp -s embedded.png $name.png || fail "$name: the embedded encoder's image"
+done
+
+# A GGUF file is named, or alone in its directory, with a config.json or without.
+encoder gguf gguf/t5-q8_0.gguf any-name.gguf
+expect 0 '1 image in' generate --text-encoder gguf -o gguf.png
+! grep -q 'not used' err || fail "gguf: $(cat err)"
+generate -q --text-encoder "$golden/gguf/t5-q8_0.gguf" -o named.png
+cmp <(tail -c 300 gguf.png) <(tail -c 300 named.png)
+printf '{"prompt": "a"}\n' >list.jsonl
+expect 0 '' "$SMALTI" extract list.jsonl --t5 --text-encoder "$golden/gguf/t5-q4_0.gguf" -o features
+cp "$golden/gguf/t5-q4_0.gguf" gguf/other.gguf
+refuse 1 'gguf: has several GGUF files' generate --text-encoder gguf
+refuse 1 '"general.architecture" is "t5encoder", only "pixart"' generate --transformer "$golden/gguf/t5-q4_0.gguf"
+refuse 1 'types.gguf' generate --text-encoder "$golden/gguf/types.gguf"
+
+# A file that lost its scales is refused, not read without them.
+encoder unscaled quant/t5-fp8-scaled.safetensors model.safetensors
+sed -i 's/SelfAttention.k.scale_weight/SelfAttention.k.scale_wei_ht/' unscaled/model.safetensors
+refuse 1 'SelfAttention.k.weight is F8_E4M3 without its scale' generate --text-encoder unscaled
