@@ -115,6 +115,7 @@ command_pages = \
 	docs/smalti-encode.1 \
 	docs/smalti-export.1 \
 	docs/smalti-extract.1 \
+	docs/smalti-quantize.1 \
 	docs/smalti-report.1 \
 	docs/smalti-retrieve.1 \
 	docs/smalti-retrieve-index.1 \

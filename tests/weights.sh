@@ -43,3 +43,18 @@ refuse 1 'types.gguf' generate --text-encoder "$golden/gguf/types.gguf"
 encoder unscaled quant/t5-fp8-scaled.safetensors model.safetensors
 sed -i 's/SelfAttention.k.scale_weight/SelfAttention.k.scale_wei_ht/' unscaled/model.safetensors
 refuse 1 'SelfAttention.k.weight is F8_E4M3 without its scale' generate --text-encoder unscaled
+
+# What smalti quantize writes makes images; it appears whole or not at all.
+for type in int8 fp8; do
+    for component in text_encoder transformer; do
+        expect 0 '' "$SMALTI" quantize "$SMALTI_MODELS/tesserae/$component" $type-$component --type $type
+        grep -q "^$type-$component: [0-9]* matrices in $type, " out || fail "$(cat out)"
+    done
+    expect 0 '1 image in' generate --text-encoder $type-text_encoder --transformer $type-transformer -o $type.png
+    ! grep -q 'not used' err || fail "$type: $(cat err)"
+done
+refuse 1 'int8-transformer: exists' "$SMALTI" quantize "$SMALTI_MODELS/tesserae/transformer" int8-transformer
+refuse 1 'is a pipeline' "$SMALTI" quantize "$SMALTI_MODELS/tesserae" whole
+refuse 1 'is neither of a T5 text encoder nor' "$SMALTI" quantize "$SMALTI_MODELS/tesserae/vae" vae
+refuse 2 'found 1' "$SMALTI" quantize "$SMALTI_MODELS/tesserae/vae"
+[ -z "$(find . -name '*.part')" ] || fail "left $(find . -name '*.part')"

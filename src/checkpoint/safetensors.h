@@ -60,3 +60,8 @@ enum { SMALTI_SOURCE_ELEMENTS = 1 << 18 }; /* the largest `count` */
  * first tensor to the last of the last. The views' `data` is not used. NULL source: a hole of zeros. */
 int smalti_safetensors_stream(const char *path, const struct smalti_tensor_view *tensors, int count,
 			      smalti_tensor_source *source, void *user, struct smalti_error *error);
+/* Does as smalti_safetensors_stream(), with metadata: an object of strings. A view may have a coding of
+ * safetensors. */
+int smalti_safetensors_stream_with(const char *path, const cJSON *metadata,
+				   const struct smalti_tensor_view *tensors, int count,
+				   smalti_tensor_source *source, void *user, struct smalti_error *error);

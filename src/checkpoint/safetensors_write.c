@@ -4,27 +4,33 @@
 
 #include "base/json.h"
 
+/* Returns the bytes of an element; codings have one value in a block here. */
+static int64_t element_bytes(const struct smalti_tensor_view *tensor)
+{
+	return tensor->coding ? tensor->coding->block_bytes : smalti_dtype_bytes(tensor->dtype);
+}
+
 static int tensor_bytes(const struct smalti_tensor_view *tensor, int64_t *bytes, struct smalti_error *error)
 {
-	*bytes = smalti_dtype_bytes(tensor->dtype);
+	*bytes = element_bytes(tensor);
 	for (int i = 0; i < tensor->rank; i++)
 		if (!smalti_multiply(bytes, tensor->shape[i]))
 			return smalti_fail(error, SMALTI_EINVAL, "tensor %s is too large", tensor->name);
 	return 0;
 }
 
-static const char *stored_name(enum smalti_dtype dtype)
+static const char *stored_name(const struct smalti_tensor_view *tensor)
 {
 	static const char *const names[] = {
 	    [SMALTI_F32] = "F32", [SMALTI_F16] = "F16", [SMALTI_BF16] = "BF16"};
-	return names[dtype];
+	return tensor->coding ? tensor->coding->name : names[tensor->dtype];
 }
 
 /* Adds {"dtype", "shape", "data_offsets"} under the tensor's name and moves *end behind its data. */
 static bool describe(cJSON *header, const struct smalti_tensor_view *tensor, int64_t bytes, int64_t *end)
 {
 	cJSON *entry = cJSON_AddObjectToObject(header, tensor->name);
-	bool ok = entry && cJSON_AddStringToObject(entry, "dtype", stored_name(tensor->dtype));
+	bool ok = entry && cJSON_AddStringToObject(entry, "dtype", stored_name(tensor));
 	cJSON *shape = ok ? cJSON_AddArrayToObject(entry, "shape") : NULL;
 	cJSON *offsets = shape ? cJSON_AddArrayToObject(entry, "data_offsets") : NULL;
 	ok = offsets;
@@ -35,12 +41,14 @@ static bool describe(cJSON *header, const struct smalti_tensor_view *tensor, int
 	return ok && cJSON_AddItemToArray(offsets, cJSON_CreateNumber((double)*end));
 }
 
-static char *header_text(const struct smalti_tensor_view *tensors, const int64_t *bytes, int count,
-			 struct smalti_error *error)
+static char *header_text(const cJSON *metadata, const struct smalti_tensor_view *tensors,
+			 const int64_t *bytes, int count, struct smalti_error *error)
 {
 	SCOPED(cJSON_Delete) cJSON *header = cJSON_CreateObject();
 	int64_t end = 0;
 	bool ok = header;
+	if (ok && metadata)
+		ok = cJSON_AddItemToObject(header, "__metadata__", cJSON_Duplicate(metadata, true));
 	for (int i = 0; ok && i < count; i++)
 		ok = describe(header, &tensors[i], bytes[i], &end);
 	char *text = ok ? cJSON_PrintUnformatted(header) : NULL;
@@ -61,7 +69,7 @@ static void write_header(FILE *stream, const char *text)
 static int write_tensor(FILE *stream, const char *path, const struct smalti_tensor_view *tensor, int index,
 			int64_t bytes, smalti_tensor_source *source, void *user, struct smalti_error *error)
 {
-	const int64_t size = smalti_dtype_bytes(tensor->dtype), elements = bytes / size;
+	const int64_t size = element_bytes(tensor), elements = bytes / size;
 	for (int64_t first = 0; first < elements; first += SMALTI_SOURCE_ELEMENTS) {
 		const int64_t count = smalti_min(elements - first, SMALTI_SOURCE_ELEMENTS);
 		const void *data = source(user, index, first, count, error);
@@ -85,10 +93,11 @@ static int skip_tensors(FILE *stream, const char *path, const int64_t *bytes, in
 	return smalti_fail_errno(error, "%s: cannot be written", path);
 }
 
-static int write_file(const char *path, const struct smalti_tensor_view *tensors, const int64_t *bytes,
-		      int count, smalti_tensor_source *source, void *user, struct smalti_error *error)
+static int write_file(const char *path, const cJSON *metadata, const struct smalti_tensor_view *tensors,
+		      const int64_t *bytes, int count, smalti_tensor_source *source, void *user,
+		      struct smalti_error *error)
 {
-	SCOPED(free) char *text = header_text(tensors, bytes, count, error);
+	SCOPED(free) char *text = header_text(metadata, tensors, bytes, count, error);
 	struct smalti_writer *writer = text ? smalti_writer_open(path, error) : NULL;
 	int status = writer ? 0 : -1;
 	if (writer)
@@ -107,12 +116,19 @@ static int write_file(const char *path, const struct smalti_tensor_view *tensors
 int smalti_safetensors_stream(const char *path, const struct smalti_tensor_view *tensors, int count,
 			      smalti_tensor_source *source, void *user, struct smalti_error *error)
 {
+	return smalti_safetensors_stream_with(path, NULL, tensors, count, source, user, error);
+}
+
+int smalti_safetensors_stream_with(const char *path, const cJSON *metadata,
+				   const struct smalti_tensor_view *tensors, int count,
+				   smalti_tensor_source *source, void *user, struct smalti_error *error)
+{
 	SCOPED(free) int64_t *bytes = smalti_calloc(count, sizeof(*bytes), error);
 	int status = bytes ? 0 : -1;
 	for (int i = 0; i < count && !status; i++)
 		status = tensor_bytes(&tensors[i], &bytes[i], error);
 	if (!status)
-		status = write_file(path, tensors, bytes, count, source, user, error);
+		status = write_file(path, metadata, tensors, bytes, count, source, user, error);
 	return status;
 }
 

@@ -24,6 +24,7 @@ libcli_la_SOURCES = \
 	src/cli/output.c src/cli/output.h \
 	src/cli/progress.c src/cli/progress.h \
 	src/cli/ranks.c src/cli/ranks.h \
+	src/cli/quantize.c \
 	src/cli/report.c \
 	src/cli/retrieve.c src/cli/retrieve.h \
 	src/cli/retrieve_index.c src/cli/retrieve_query.c src/cli/retrieve_train.c \

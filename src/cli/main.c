@@ -13,6 +13,7 @@ static const struct smalti_command *const commands[] = {
     &smalti_train_command,
     &smalti_retrieve_command,
     &smalti_serve_command,
+    &smalti_quantize_command,
     &smalti_report_command,
     &smalti_simulate_command,
     &smalti_topology_command,

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows of int8 and fp8: the reference's bytes and scales, and models that are written with them. */
+#include "base/fp8.h"
+#include "base/int8.h"
+#include "checkpoint/checkpoint.h"
+#include "golden.h"
+#include "harness.h"
+#include "jobs/quantize.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const char *const cases[] = {"one", "odd", "prime", "dit", "blocks", "outliers", "ties"};
+
+static const struct smalti_tensor_view *find(const struct smalti_safetensors *file, const char *name,
+					     const char *part)
+{
+	char text[64];
+	snprintf(text, sizeof(text), "%s.%s", name, part);
+	const struct smalti_tensor_view *view = smalti_safetensors_find(file, text);
+	CHECK(view, text);
+	return view;
+}
+
+/* Quantises the rows of a matrix, and compares bytes and scales. */
+static void check_rows(const struct smalti_safetensors *file, const char *name, const char *values,
+		       const char *codes, const char *scales)
+{
+	const struct smalti_tensor_view *view = find(file, name, values);
+	const int64_t rows = view->shape[0], columns = view->shape[1];
+	float *all = golden_values(view), *expected = golden_values(find(file, name, scales));
+	const int8_t *bytes = find(file, name, codes)->data;
+	int8_t *made = calloc((size_t)columns, 1);
+	for (int64_t r = 0; r < rows; r++) {
+		const float scale = smalti_int8_scale(all + r * columns, columns);
+		CHECK(scale == expected[r], name);
+		smalti_int8_round(all + r * columns, columns, scale, made);
+		CHECK(memcmp(made, bytes + r * columns, (size_t)columns) == 0, name);
+	}
+	free(made);
+	free(all);
+	free(expected);
+}
+
+static void rows_are_the_references(void)
+{
+	struct smalti_safetensors *file = golden_open("golden/quant/linear.safetensors");
+	for (int i = 0; i < COUNT(cases); i++) {
+		check_rows(file, cases[i], "w", "int8.q", "int8.scale");
+		check_rows(file, cases[i], "x", "w8a8.xq", "w8a8.xscale");
+	}
+	smalti_safetensors_close(file);
+}
+
+static void fp8_is_the_references(void)
+{
+	struct smalti_safetensors *file = golden_open("golden/quant/linear.safetensors");
+	for (int i = 0; i < COUNT(cases); i++) {
+		const struct smalti_tensor_view *view = find(file, cases[i], "w");
+		const int64_t count = smalti_tensor_elements(view);
+		float *values = golden_values(view),
+		      *scale = golden_values(find(file, cases[i], "e4m3.scale"));
+		const uint8_t *codes = find(file, cases[i], "e4m3.q")->data;
+		CHECK((float)test_max_abs(values, count) / smalti_e4m3.largest_value == scale[0], cases[i]);
+		for (int64_t k = 0; k < count; k++) {
+			const float value = scale[0] > 0 ? values[k] / scale[0] : 0;
+			CHECK(smalti_fp8_narrow(&smalti_e4m3, value) == codes[k], cases[i]);
+		}
+		free(values);
+		free(scale);
+	}
+	smalti_safetensors_close(file);
+}
+
+static void scales_of_what_is_no_number(void)
+{
+	const float zeros[] = {0, -0.f}, infinite[] = {1, INFINITY}, nan[] = {NAN, 1};
+	int8_t made[2] = {1, 1};
+	CHECK(smalti_int8_scale(zeros, 2) == 0, "zeros");
+	smalti_int8_round(zeros, 2, 0, made);
+	CHECK(made[0] == 0 && made[1] == 0, "rounded zeros");
+	CHECK(isnan(smalti_int8_scale(infinite, 2)) && isnan(smalti_int8_scale(nan, 2)), "NaN");
+}
+
+/* Compares a written component with its source: each tensor in its dtype, and no value farther off than the
+ * form allows. */
+static void check_component(const char *component, const char *stem, enum smalti_quantization quantization,
+			    const char *const *in_8_bits)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_quantize_result result;
+	char source[1024], target[512];
+	int64_t matrices = 0;
+	snprintf(source, sizeof(source), "%s", test_model(component));
+	snprintf(target, sizeof(target), "%s", test_file("quantized"));
+	SUCCEEDS(smalti_quantize(source, target, NULL, quantization, &result, &error), &error, component);
+	struct smalti_checkpoint *from = smalti_checkpoint_open(source, stem, NULL, &error);
+	struct smalti_checkpoint *to = smalti_checkpoint_open(target, stem, NULL, &error);
+	SUCCEEDS(from && to ? 0 : -1, &error, component);
+	for (int64_t i = 0; from && to && i < from->count; i++) {
+		const struct smalti_tensor_view *old = &from->entries[i].view;
+		struct smalti_tensor_view view;
+		bool coded = false;
+		SUCCEEDS(smalti_checkpoint_find(to, old->name, old->rank, old->shape, &view, &error), &error,
+			 old->name);
+		for (const char *const *part = in_8_bits; *part; part++)
+			coded = coded ||
+				(strstr(old->name, *part) && old->rank == 2 && strstr(old->name, ".weight"));
+		CHECK(coded == !!view.coding, old->name);
+		matrices += coded;
+		const int64_t count = smalti_tensor_elements(old);
+		float *a = malloc((size_t)count * sizeof(*a)), *b = malloc((size_t)count * sizeof(*b));
+		smalti_tensor_values(old, 0, old->shape[0], a);
+		smalti_tensor_values(&view, 0, old->shape[0], b);
+		const double off = test_max_error(a, b, count) / test_max_abs(a, count);
+		CHECK(off <= (!coded                                 ? 0
+			      : quantization == SMALTI_QUANTIZE_INT8 ? 0.5001 / 127
+								     : 1. / 28),
+		      old->name);
+		free(a);
+		free(b);
+	}
+	CHECK(matrices > 0 && matrices == result.matrices, "count");
+	FAILS(smalti_quantize(source, target, NULL, quantization, &result, &error), &error, SMALTI_EINVAL,
+	      "again", "exists");
+	smalti_checkpoint_close(from);
+	smalti_checkpoint_close(to);
+}
+
+static void components_keep_what_is_sensitive(void)
+{
+	static const char *const t5[] = {".SelfAttention.q.",
+					 ".SelfAttention.k.",
+					 ".SelfAttention.v.",
+					 ".SelfAttention.o.",
+					 ".wi_0.",
+					 ".wi_1.",
+					 NULL};
+	static const char *const transformer[] = {"transformer_blocks.", NULL};
+	check_component("tesserae/text_encoder", SMALTI_STEM_T5, SMALTI_QUANTIZE_INT8, t5);
+	check_component("tesserae/text_encoder", SMALTI_STEM_T5, SMALTI_QUANTIZE_FP8, t5);
+	check_component("tesserae/transformer", SMALTI_STEM_DIFFUSERS, SMALTI_QUANTIZE_INT8, transformer);
+	check_component("tesserae/transformer", SMALTI_STEM_DIFFUSERS, SMALTI_QUANTIZE_FP8, transformer);
+}
+
+static const struct test tests[] = {
+    {"rows of int8", rows_are_the_references},
+    {"fp8", fp8_is_the_references},
+    {"what is no number", scales_of_what_is_no_number},
+    {"components", components_keep_what_is_sensitive},
+};
+
+TEST_MAIN("quantisation", tests)
