@@ -127,6 +127,27 @@ int smalti_cpu_column_sums(const struct column_sums_data *data, const struct col
 	return 0;
 }
 
+int smalti_cpu_scale(const struct scale_data *data, const struct scale_arguments *a,
+		     struct smalti_error *error)
+{
+	(void)error;
+	smalti_scale(a->count, data->x, a->factor, data->y);
+	return 0;
+}
+
+int smalti_cpu_add_columns(const struct add_columns_data *data, const struct add_columns_arguments *a,
+			   struct smalti_error *error)
+{
+	(void)error;
+	const float *x = data->x;
+	float *y = data->y;
+	for (int64_t row = 0; row < a->rows; row++) {
+		float *columns = y + row * a->stride + a->first;
+		smalti_kernels()->add(a->columns, x + row * a->columns, columns, columns);
+	}
+	return 0;
+}
+
 int smalti_cpu_add_positions(const struct add_positions_data *data, const struct add_positions_arguments *a,
 			     struct smalti_error *error)
 {

@@ -1,4 +1,5 @@
 libcore_la_SOURCES += \
+	graphs/adapter_parameters.c \
 	graphs/attention.c graphs/attention.h \
 	graphs/deliver.c graphs/deliver.h \
 	graphs/denoiser.h \
@@ -10,7 +11,7 @@ libcore_la_SOURCES += \
 	graphs/linear.c graphs/linear.h \
 	graphs/noised_latents.c graphs/noised_latents.h \
 	graphs/layers/activation.c graphs/layers/attention.c graphs/layers/layers.h \
-	graphs/layers/linear.c graphs/layers/norm.c graphs/layers/residual.c \
+	graphs/layers/linear.c graphs/layers/low_rank.c graphs/layers/low_rank.h graphs/layers/norm.c graphs/layers/residual.c \
 	graphs/layers/tape.c graphs/layers/tape.h \
 	graphs/parameters.c graphs/parameters.h \
 	graphs/tensors.c graphs/tensors.h \

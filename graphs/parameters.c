@@ -18,7 +18,7 @@ static void count(struct smalti_parameter *parameter)
 		parameter->count *= parameter->shape[i];
 }
 
-static struct smalti_parameter describe(const struct smalti_tensor_view *tensor, int64_t index)
+struct smalti_parameter smalti_parameter_of(const struct smalti_tensor_view *tensor, int64_t index)
 {
 	struct smalti_parameter parameter = {.name = tensor->name, .rank = tensor->rank, .tensor = index};
 	for (int i = 0; i < tensor->rank && i < SMALTI_PARAMETER_RANK; i++)
@@ -83,7 +83,8 @@ static struct smalti_parameter part_of(const struct smalti_parameter *tensor, co
 static void add_tensor(struct smalti_parameters *parameters, const struct smalti_transformer_config *config,
 		       const struct smalti_strategy *strategy, int64_t index)
 {
-	const struct smalti_parameter tensor = describe(&parameters->inventory.tensors[index], index);
+	const struct smalti_parameter tensor =
+	    smalti_parameter_of(&parameters->inventory.tensors[index], index);
 	const struct cut *cut = parameters->shards > 1 ? cut_of(tensor.name) : NULL;
 	if (!cut)
 		parameters->list[parameters->count++] = tensor;

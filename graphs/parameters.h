@@ -31,6 +31,8 @@ struct smalti_parameter {
 struct smalti_parameters {
 	int64_t count;
 	const struct smalti_trained_functions *architecture; /* whose tensors they are */
+	const struct smalti_parameters *base;                /* of adapters: what stays as it is; else NULL */
+	double scale;                                        /* of adapters: s */
 	const struct smalti_strategy *strategy;              /* that cuts them; outlives them */
 	int shards;
 	struct smalti_inventory inventory; /* owns the names */
@@ -45,9 +47,28 @@ struct smalti_parameters *smalti_parameters_new(struct smalti_task_group *task_g
 						const struct smalti_transformer_config *config,
 						const struct smalti_strategy *strategy,
 						struct smalti_error *error);
+/* What a low-rank adapter has. */
+struct smalti_lora_shape {
+	int64_t rank;
+	double alpha;
+	/* The matrices that it changes: "attention", "all" as PixArt's script has them, or the last parts of
+	 * their names with commas between, such as "to_q,ff.net.2". */
+	const char *targets;
+};
+/* Makes the parameters of an adapter: of each matrix of `base` that it changes A [rank, in] and B [out,
+ * rank], or convolutions of as many values, under peft's names. `base`, which outlives them, is not trained.
+ */
+struct smalti_parameters *smalti_adapter_parameters_new(struct smalti_task_group *task_group,
+							const struct smalti_parameters *base,
+							const struct smalti_lora_shape *shape,
+							struct smalti_error *error);
+/* Returns a name without peft's prefix. */
+const char *smalti_parameter_module(const char *name);
 /* Inserts the task that takes a parameter's value from the whole tensor, f32. */
 void smalti_parameter_take(const struct smalti_parameter *parameter, struct smalti_task_group *task_group,
 			   struct smalti_tile *whole);
+/* Describes tensor `index` as a parameter without a value. */
+struct smalti_parameter smalti_parameter_of(const struct smalti_tensor_view *tensor, int64_t index);
 /* Returns the whole tensor of a parameter, without a value. */
 struct smalti_parameter smalti_parameter_whole(const struct smalti_parameter *parameter);
 /* How a parameter lies in its tensor: `rows` pieces of `columns` values, `in` apart, from `first` on. */

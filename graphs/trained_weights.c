@@ -19,6 +19,11 @@ bool smalti_weights_train(const struct smalti_weights *weights)
 	return weights->parameters != NULL;
 }
 
+const struct smalti_parameters *smalti_weights_parameters(const struct smalti_weights *weights)
+{
+	return weights->parameters;
+}
+
 bool smalti_weight_is_trained(const struct smalti_weight *weight)
 {
 	return smalti_weights_train(weight->weights);
@@ -26,12 +31,15 @@ bool smalti_weight_is_trained(const struct smalti_weight *weight)
 
 int64_t smalti_weight_parameter(const struct smalti_weight *weight, int index)
 {
-	return weight->parameter[index];
+	return smalti_max(weight->parameter[index], -1);
 }
 
+/* What adapters leave as it is has a number below 0. */
 static const struct smalti_parameter *parameter_of(const struct smalti_weight *weight, int index)
 {
-	return &weight->weights->parameters->list[weight->parameter[index]];
+	const struct smalti_parameters *parameters = weight->weights->parameters;
+	const int64_t i = weight->parameter[index];
+	return i >= 0 ? &parameters->list[i] : &parameters->base->list[-1 - i];
 }
 
 /* Makes part `index` a parameter as the list has it: it may be a shard's part of a tensor. */
@@ -50,8 +58,12 @@ static void set_part(struct smalti_weight *weight, int index, int64_t parameter)
 void smalti_weight_add_parameter(struct smalti_weight *weight, const char *name)
 {
 	struct smalti_weights *weights = weight->weights;
-	const int64_t parameter = smalti_parameters_find(weights->parameters, name);
-	if (parameter < 0)
+	const struct smalti_parameters *base = weights->parameters->base;
+	int64_t parameter = smalti_parameters_find(weights->parameters, name);
+	const int64_t kept = parameter < 0 && base ? smalti_parameters_find(base, name) : -1;
+	if (kept >= 0)
+		parameter = -1 - kept;
+	if (parameter < 0 && kept < 0)
 		smalti_fail(&weights->error, SMALTI_EINVAL, "the parameters to be trained have no tensor %s",
 			    name);
 	else
@@ -61,7 +73,7 @@ void smalti_weight_add_parameter(struct smalti_weight *weight, const char *name)
 void smalti_weight_take_parameter(struct smalti_weight *weight, const struct smalti_weight *of, int index,
 				  int64_t first)
 {
-	const struct smalti_parameters *parameters = of->weights->parameters;
+	const struct smalti_parameters *parameters = of->weights->parameters; /* adapters' are not cut */
 	int64_t i = of->parameter[index];
 	while (i + 1 < parameters->count && parameters->list[i].cut.first != first)
 		i++;

@@ -19,12 +19,17 @@ struct smalti_linear {
 	int64_t in, out;
 	enum smalti_dtype compute;
 	const struct smalti_low_rank_pair *low_rank; /* of adapters that are not merged; NULL: none */
+	const struct smalti_low_rank_pair *trained;  /* of an adapter in training; NULL: none */
 };
 
 /* What such adapters add to x·Wᵀ: (x·downᵀ)·upᵀ; `down` has their matrices A on top of each other, `up` their
- * w·s·B beside each other. */
+ * w·s·B beside each other. In training each part of a stacked matrix has a pair of its own, A and B, which
+ * adds s·(x·Aᵀ)·Bᵀ to columns `first` on. */
 struct smalti_low_rank_pair {
 	struct smalti_linear down, up;
+	int64_t first;
+	double scale;
+	const struct smalti_low_rank_pair *next;
 };
 
 /* A 3×3 convolution [out, in, 3, 3] with its bias. */
@@ -52,6 +57,7 @@ struct smalti_parameters;
 struct smalti_weights *smalti_weights_of_parameters(const struct smalti_parameters *parameters,
 						    enum smalti_dtype compute, struct smalti_error *error);
 bool smalti_weights_train(const struct smalti_weights *weights);
+const struct smalti_parameters *smalti_weights_parameters(const struct smalti_weights *weights);
 const struct smalti_checkpoint *smalti_weights_checkpoint(const struct smalti_weights *weights);
 int smalti_weights_status(const struct smalti_weights *weights, struct smalti_error *error);
 /* Sets whether made forms live only until smalti_weight_done() and are made again at the next use. Otherwise,
@@ -131,7 +137,8 @@ bool smalti_weight_is_raw(const struct smalti_weight *weight);
 struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index);
 const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *weight, int index);
 
-/* Tells whether it is a parameter, and which one in the list part `index` is. @{ */
+/* Tells whether it is a parameter, and which one in the list part `index` is; -1: one that is not trained. @{
+ */
 bool smalti_weight_is_trained(const struct smalti_weight *weight);
 int64_t smalti_weight_parameter(const struct smalti_weight *weight, int index);
 /* @} */

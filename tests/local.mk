@@ -52,7 +52,7 @@ graphs_tests = tests/test_adapters tests/test_attend_tile tests/test_batch tests
 	tests/test_golden tests/test_hostile_models tests/test_make_model tests/test_model tests/test_plans tests/test_quantize \
 	tests/test_strategies tests/test_strategy_choice tests/test_strategy_names tests/test_synthetic \
 	tests/test_t5 tests/test_vae tests/test_vae_plans tests/test_vae_scale
-train_tests = tests/test_diffusion_loss tests/test_null_caption tests/test_parameters tests/test_rerank tests/test_saved \
+train_tests = tests/test_adapter_training tests/test_diffusion_loss tests/test_null_caption tests/test_parameters tests/test_rerank tests/test_saved \
 	tests/test_retrieve tests/test_sampler_runs tests/test_samplers tests/test_tensors tests/test_toy_model tests/test_train_graph \
 	tests/test_train_places tests/test_training tests/test_training_data tests/test_training_draws
 cli_tests = tests/test_arguments tests/test_bench tests/test_options tests/test_progress tests/test_report \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/linear.h"
 #include "codelets/codelets.h"
-#include "graphs/layers/layers.h"
+#include "graphs/layers/low_rank.h"
 
 /* Inserts the gradients of the weights: each part of a stacked matrix made its own columns of y. */
 static void weight_backward(struct smalti_tape *tape, const struct smalti_record *r, struct smalti_tile *gy)
@@ -15,10 +15,11 @@ static void weight_backward(struct smalti_tape *tape, const struct smalti_record
 		struct smalti_tile *weight = smalti_tape_weight(tape, linear->weight, i, &add);
 		struct smalti_tile *bias =
 		    linear->bias ? smalti_tape_weight(tape, linear->bias, i, &add_bias) : NULL;
-		smalti_insert(linear_weight, tape->task_group,
-			      (.gy = gy, .x = x, .gweight = weight, .gbias = bias), .rows = r->x.rows,
-			      .in = linear->in, .out = out, .stride = linear->out, .first = first,
-			      .dtype = r->x.dtype, .compute = linear->compute, .add = add);
+		if (weight)
+			smalti_insert(linear_weight, tape->task_group,
+				      (.gy = gy, .x = x, .gweight = weight, .gbias = bias), .rows = r->x.rows,
+				      .in = linear->in, .out = out, .stride = linear->out, .first = first,
+				      .dtype = r->x.dtype, .compute = linear->compute, .add = add);
 		first += out;
 	}
 }
@@ -60,8 +61,9 @@ static void record(struct smalti_tape *tape, const struct smalti_linear *linear,
 	smalti_tape_record(tape, &r);
 }
 
-struct smalti_value smalti_layer_linear(struct smalti_tape *tape, const struct smalti_linear *linear,
-					struct smalti_value x, enum smalti_dtype result)
+/* Returns x·Wᵀ + b without what adapters add. */
+static struct smalti_value product(struct smalti_tape *tape, const struct smalti_linear *linear,
+				   struct smalti_value x, enum smalti_dtype result)
 {
 	struct smalti_value y = smalti_value_new(tape, x.rows, linear->out, result);
 	smalti_linear_into(tape->task_group, linear, x.rows, x.dtype, x.tile, SMALTI_EPILOGUE_NONE, result,
@@ -70,9 +72,21 @@ struct smalti_value smalti_layer_linear(struct smalti_tape *tape, const struct s
 	return y;
 }
 
+struct smalti_value smalti_layer_linear(struct smalti_tape *tape, const struct smalti_linear *linear,
+					struct smalti_value x, enum smalti_dtype result)
+{
+	if (!linear->trained)
+		return product(tape, linear, x, result);
+	struct smalti_value sum = product(tape, linear, x, SMALTI_F32);
+	smalti_layer_low_rank(tape, linear->trained, x, sum);
+	return result == SMALTI_F32 ? sum : smalti_layer_rounded(tape, &sum, result);
+}
+
 void smalti_layer_linear_onto(struct smalti_tape *tape, const struct smalti_linear *linear,
 			      struct smalti_value x, struct smalti_value y)
 {
 	smalti_linear_add(tape->task_group, linear, x.rows, x.dtype, x.tile, y.tile);
 	record(tape, linear, x, true, y);
+	if (linear->trained)
+		smalti_layer_low_rank(tape, linear->trained, x, y);
 }

@@ -46,7 +46,8 @@ static void modulation_backward(struct smalti_tape *tape, const struct smalti_re
 	const int64_t width = r->y.columns, count = r->y.rows * width;
 	struct smalti_tile *gy = smalti_tape_gradient(tape, r->y);
 	struct smalti_tile *gtable = smalti_tape_weight(tape, r->table, 0, &add);
-	smalti_tape_add(tape, count, gy, add, gtable);
+	if (gtable)
+		smalti_tape_add(tape, count, gy, add, gtable);
 	struct smalti_tile *gembedding = smalti_tape_into(tape, r->x, &add);
 	if (r->period == r->y.rows)
 		smalti_tape_add(tape, count, gy, add, gembedding);

@@ -346,6 +346,8 @@ struct smalti_tile *smalti_tape_weight(struct smalti_tape *tape, const struct sm
 				       int index, bool *add)
 {
 	const int64_t parameter = smalti_weight_parameter(weight, index);
+	if (parameter < 0)
+		return NULL;
 	bool *written = &tape->written[tape->part * tape->parameters + parameter];
 	*add = *written;
 	*written = true;

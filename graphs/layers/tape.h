@@ -130,7 +130,8 @@ struct smalti_tile *smalti_tape_onto(struct smalti_tape *tape, struct smalti_val
 void smalti_tape_hand_over(struct smalti_tape *tape, struct smalti_value from, struct smalti_value to);
 /* Has the gradient of `from` be that of `to`, too, whose readers are inserted before it changes. */
 void smalti_tape_lend(struct smalti_tape *tape, struct smalti_value from, struct smalti_value to);
-/* Returns the gradient of a weight's part `index`, to be written or with *add added to. */
+/* Returns the gradient of a weight's part `index`, to be written or with *add added to; NULL: it is not
+ * trained. */
 struct smalti_tile *smalti_tape_weight(struct smalti_tape *tape, const struct smalti_weight *weight,
 				       int index, bool *add);
 /* Inserts y = x, or with `add` y += x, of `count` floats. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "graphs/parameters.h"
 #include "graphs/pixart/weights.h"
 #include "graphs/weight_forms.h"
 
 /* The pairs of a model under way. */
 struct adapting {
-	const struct smalti_adapter_set *adapters;
+	void (*visit)(struct adapting *a, struct smalti_linear *linear); /* each layer */
+	const struct smalti_adapter_set *adapters;                       /* NULL in training */
 	struct smalti_dit_adapted *adapted;
+	struct smalti_weights *weights;
 	struct smalti_error *error;
 };
 
@@ -76,59 +79,102 @@ static void adapt(struct adapting *a, struct smalti_linear *linear)
 	struct smalti_low_rank_pair *pair = &adapted->pairs[adapted->count++];
 	pair->down = smalti_weights_given(adapted->weights, linear->in, ranks, linear->compute, down);
 	pair->up = smalti_weights_given(adapted->weights, ranks, linear->out, linear->compute, up);
+	pair->scale = 1;
 	linear->low_rank = pair;
 }
 
-static void adapt_embedder(struct adapting *a, struct smalti_dit_embedder *embedder)
+/* Loads a matrix of an adapter in training, "MODULE.lora_A". */
+static struct smalti_linear load_trained(struct smalti_weights *weights, int64_t in, int64_t out,
+					 const char *module, const char *which)
 {
-	adapt(a, &embedder->linear_1);
-	adapt(a, &embedder->linear_2);
+	char prefix[160];
+	snprintf(prefix, sizeof(prefix), "base_model.model.%s", module);
+	return smalti_weights_linear(weights, in, out, false, prefix, (const char *const[3]){which});
 }
 
-static void adapt_attention(struct adapting *a, struct smalti_dit_attention *attention)
+/* Adds the pair of a part, whose columns begin at `first`, if it has one. */
+static void train_part(const struct adapting *a, struct smalti_linear *linear, int part, int64_t first)
 {
-	adapt(a, &attention->q);
-	adapt(a, &attention->kv);
-	adapt(a, &attention->out);
+	const struct smalti_tensor_view *view = smalti_weight_view(linear->weight, part);
+	const struct smalti_parameters *parameters = smalti_weights_parameters(a->weights);
+	char module[120], name[200];
+	snprintf(module, sizeof(module), "%.*s", (int)(strlen(view->name) - strlen(".weight")), view->name);
+	snprintf(name, sizeof(name), "base_model.model.%s.lora_A.weight", module);
+	const int64_t found = smalti_parameters_find(parameters, name);
+	if (found < 0)
+		return;
+	struct smalti_low_rank_pair *pair = &a->adapted->pairs[a->adapted->count++];
+	const int64_t rank = parameters->list[found].shape[0];
+	*pair = (struct smalti_low_rank_pair){
+	    .down = load_trained(a->weights, linear->in, rank, module, ".lora_A"),
+	    .up = load_trained(a->weights, rank, view->shape[0], module, ".lora_B"),
+	    .first = first,
+	    .scale = parameters->scale,
+	    .next = linear->trained};
+	pair->down.compute = pair->up.compute = linear->compute;
+	linear->trained = pair;
 }
 
-enum { LAYERS_OF_BLOCK = 8, OTHER_LAYERS = 10 };
-
-/* The embedding of patches has its changes merged: its task is more than a product. */
-static void adapt_all(struct adapting *a, struct smalti_dit *dit)
+/* Adds the pairs of a layer in training. */
+static void train(struct adapting *a, struct smalti_linear *linear)
 {
-	smalti_dit_load_patch(dit, a->adapted->weights);
-	adapt_embedder(a, &dit->timestep);
-	adapt_embedder(a, &dit->resolution);
-	adapt_embedder(a, &dit->aspect_ratio);
-	adapt(a, &dit->adaln);
-	adapt_embedder(a, &dit->caption);
-	for (int64_t i = 0; i < dit->config.layers; i++) {
-		adapt_attention(a, &dit->blocks[i].self);
-		adapt_attention(a, &dit->blocks[i].cross);
-		adapt(a, &dit->blocks[i].ff_in);
-		adapt(a, &dit->blocks[i].ff_out);
+	int64_t first = 0;
+	for (int i = 0; has_part(linear, i); i++) {
+		train_part(a, linear, i, first);
+		first += smalti_weight_view(linear->weight, i)->shape[0];
 	}
-	adapt(a, &dit->out);
 }
 
-static struct smalti_dit_adapted *new_adapted(const struct smalti_dit *base,
-					      struct smalti_task_group *task_group,
-					      const struct smalti_adapter_set *adapters,
-					      struct smalti_error *error)
+static void visit_attention(struct adapting *a, struct smalti_dit_attention *attention)
+{
+	a->visit(a, &attention->q);
+	a->visit(a, &attention->kv);
+	a->visit(a, &attention->out);
+}
+
+enum { PAIRS_OF_BLOCK = 10, OTHER_PAIRS = 10 };
+
+/* Visits all layers but the embedding of patches. */
+static void visit_all(struct adapting *a, struct smalti_dit *dit)
+{
+	struct smalti_dit_embedder *const embedders[] = {&dit->timestep, &dit->resolution, &dit->aspect_ratio,
+							 &dit->caption};
+	for (size_t i = 0; i < COUNT_OF(embedders); i++) {
+		a->visit(a, &embedders[i]->linear_1);
+		a->visit(a, &embedders[i]->linear_2);
+	}
+	a->visit(a, &dit->adaln);
+	for (int64_t i = 0; i < dit->config.layers; i++) {
+		visit_attention(a, &dit->blocks[i].self);
+		visit_attention(a, &dit->blocks[i].cross);
+		a->visit(a, &dit->blocks[i].ff_in);
+		a->visit(a, &dit->blocks[i].ff_out);
+	}
+	a->visit(a, &dit->out);
+}
+
+static struct smalti_dit_adapted *new_adapted(const struct smalti_dit *dit, struct smalti_error *error)
 {
 	struct smalti_dit_adapted *adapted = smalti_calloc(1, sizeof(*adapted), error);
 	if (!adapted)
 		return NULL;
+	adapted->pairs =
+	    smalti_calloc(dit->config.layers * PAIRS_OF_BLOCK + OTHER_PAIRS, sizeof(*adapted->pairs), error);
+	if (adapted->pairs)
+		return adapted;
+	free(adapted);
+	return NULL;
+}
+
+/* Makes the weights of adapters beside those of the base. */
+static int make_weights(struct smalti_dit_adapted *adapted, const struct smalti_dit *base,
+			struct smalti_task_group *task_group, const struct smalti_adapter_set *adapters,
+			struct smalti_error *error)
+{
 	adapted->checkpoint = *smalti_weights_checkpoint(base->denoiser.weights);
 	adapted->checkpoint.adapters = adapters;
 	adapted->weights = smalti_weights_new(task_group, &adapted->checkpoint, base->compute, error);
-	adapted->pairs = smalti_calloc(base->config.layers * LAYERS_OF_BLOCK + OTHER_LAYERS,
-				       sizeof(*adapted->pairs), error);
-	if (adapted->weights && adapted->pairs)
-		return adapted;
-	smalti_dit_adapted_free(adapted);
-	return NULL;
+	return adapted->weights ? 0 : -1;
 }
 
 void smalti_dit_adapted_free(struct smalti_dit_adapted *adapted)
@@ -164,17 +210,34 @@ struct smalti_denoiser *smalti_dit_adapt(const struct smalti_denoiser *denoiser,
 					 struct smalti_error *error)
 {
 	const struct smalti_dit *base = (const struct smalti_dit *)denoiser;
-	struct smalti_dit_adapted *adapted = new_adapted(base, task_group, adapters, error);
-	struct smalti_dit *dit = adapted ? copy(base, adapted, error) : NULL;
+	struct smalti_dit_adapted *adapted = new_adapted(base, error);
+	struct smalti_dit *dit = adapted && make_weights(adapted, base, task_group, adapters, error) == 0
+				     ? copy(base, adapted, error)
+				     : NULL;
 	struct smalti_error failure = SMALTI_NO_ERROR;
 	if (!dit) {
 		smalti_dit_adapted_free(adapted);
 		return NULL;
 	}
-	struct adapting adapting = {adapters, adapted, &failure};
-	adapt_all(&adapting, dit);
+	struct adapting adapting = {adapt, adapters, adapted, adapted->weights, &failure};
+	smalti_dit_load_patch(dit, adapted->weights); /* merged: its task is more than a product */
+	visit_all(&adapting, dit);
 	if (smalti_pass(error, &failure) == 0 && smalti_weights_status(adapted->weights, error) == 0)
 		return &dit->denoiser;
 	smalti_denoiser_free(&dit->denoiser);
 	return NULL;
+}
+
+int smalti_dit_train_adapters(struct smalti_dit *dit, struct smalti_error *error)
+{
+	const struct smalti_parameters *parameters = smalti_weights_parameters(dit->denoiser.weights);
+	if (!parameters || !parameters->base)
+		return 0;
+	dit->adapted = new_adapted(dit, error);
+	if (!dit->adapted)
+		return -1;
+	struct adapting adapting = {train, NULL, dit->adapted, dit->denoiser.weights, error};
+	train(&adapting, &dit->patch);
+	visit_all(&adapting, dit);
+	return smalti_weights_status(dit->denoiser.weights, error);
 }

@@ -21,7 +21,8 @@ static void free_dit(struct smalti_denoiser *denoiser)
 	if (!dit)
 		return;
 	smalti_dit_shards_free(dit);
-	if (!dit->adapted)
+	const bool borrowed = dit->adapted && dit->adapted->weights;
+	if (!borrowed)
 		smalti_weights_free(denoiser->weights);
 	smalti_dit_adapted_free(dit->adapted);
 	free(dit->blocks);
@@ -63,7 +64,7 @@ struct smalti_dit *smalti_dit_of(struct smalti_weights *weights,
 	dit->config = *config;
 	dit->compute = dit->attention = compute;
 	dit->blocks = smalti_calloc(config->layers, sizeof(*dit->blocks), error);
-	if (dit->blocks && smalti_dit_load(dit, error) == 0)
+	if (dit->blocks && smalti_dit_load(dit, error) == 0 && smalti_dit_train_adapters(dit, error) == 0)
 		return dit;
 	free_dit(&dit->denoiser);
 	return NULL;

@@ -93,9 +93,10 @@ static int fill(const struct smalti_dit *dit, const struct smalti_strategy *stra
 {
 	shards->count = strategy->parts[SMALTI_AXIS_SHARD];
 	if (shards->count > 1 && dit->adapted)
-		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "heads cannot be cut for the adapters of single requests: merge them into "
-				   "the model (--lora), or cut tokens (patch, ring)");
+		return smalti_fail(
+		    error, SMALTI_EUNSUPPORTED,
+		    "heads cannot be cut for adapters of single requests or in training: merge "
+		    "them into the model (--lora), or cut tokens (patch, ring)");
 	if (shards->count > 1 && !smalti_weights_train(dit->denoiser.weights) &&
 	    smalti_weight_is_raw(dit->blocks[0].ff_in.weight))
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,

@@ -28,8 +28,9 @@ static struct smalti_denoiser *make(struct smalti_weights *weights,
 	return NULL;
 }
 
-static bool is_condition(const char *name)
+static bool is_condition(const char *parameter)
 {
+	const char *name = smalti_parameter_module(parameter);
 	static const char *const prefixes[] = {"adaln_single.", "caption_projection."};
 	for (size_t i = 0; i < COUNT_OF(prefixes); i++)
 		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)

@@ -35,10 +35,11 @@ struct smalti_dit {
 	struct smalti_dit_adapted *adapted; /* of a model with unmerged adapters; else NULL */
 };
 
-/* What a model with unmerged adapters has beside the weights of the model that it is made from. */
+/* What a model with unmerged adapters has beside the weights of the model that it is made from, or of its own
+ * in training. */
 struct smalti_dit_adapted {
 	struct smalti_checkpoint checkpoint; /* that model's, with the adapters */
-	struct smalti_weights *weights;
+	struct smalti_weights *weights;      /* of the adapters; NULL in training */
 	struct smalti_low_rank_pair *pairs;
 	int64_t count;
 };
@@ -49,6 +50,8 @@ struct smalti_denoiser *smalti_dit_adapt(const struct smalti_denoiser *denoiser,
 					 const struct smalti_adapter_set *adapters,
 					 struct smalti_error *error);
 void smalti_dit_adapted_free(struct smalti_dit_adapted *adapted); /* NULL is allowed */
+/* Adds the adapters of a model in training to its layers, if its parameters are adapters'. */
+int smalti_dit_train_adapters(struct smalti_dit *dit, struct smalti_error *error);
 /* @} */
 /* Loads the embedding of patches. */
 void smalti_dit_load_patch(struct smalti_dit *dit, struct smalti_weights *weights);

@@ -42,6 +42,21 @@ KERNEL(modulation)(GLOBAL const float *table, GLOBAL const float *embedding, GLO
 		y[INDEX] = table[INDEX] + embedding[(a.step * a.period + row % a.period) * a.dim + column];
 }
 
+/* y[count] = factor·x[count]. */
+KERNEL(scale)(GLOBAL const float *x, GLOBAL float *y, struct scale_arguments a)
+{
+	if (INDEX < a.count)
+		y[INDEX] = a.factor * x[INDEX];
+}
+
+/* Columns first … of y [rows, stride] += x [rows, columns]. */
+KERNEL(add_columns)(GLOBAL const float *x, GLOBAL float *y, struct add_columns_arguments a)
+{
+	const int64_t row = INDEX / a.columns, column = INDEX % a.columns;
+	if (row < a.rows)
+		y[row * a.stride + a.first + column] += x[INDEX];
+}
+
 /* Word `word` of y [bytes] = x [bytes], which may end in the middle of it. */
 DEVICE void copy_word(GLOBAL const uchar *x, GLOBAL uchar *y, int64_t bytes, int64_t word)
 {
