@@ -55,6 +55,16 @@ struct smalti_loss_scale_options {
 	int64_t interval; /**< good steps before it grows */
 };
 
+/** An adapter that is trained instead of the transformer, which stays as it is (docs/adapters.md): low-rank
+ * changes of its matrices, A drawn from N(0, 1/rank²) and B 0 at first. */
+struct smalti_lora_training {
+	int64_t rank; /**< 0: the transformer itself is trained */
+	double alpha; /**< the changes are multiplied by alpha / rank; 0: alpha is the rank */
+	/** The matrices that change: "attention", "all" that PixArt's script has, or last parts of their
+	 * names with commas between, such as "to_q,to_v,ff.net.2". */
+	const char *targets;
+};
+
 /** What to train on. */
 struct smalti_training_data_options {
 	const char *const *directories; /**< of features */
@@ -90,6 +100,7 @@ struct smalti_train_options {
 	    model; /**< its transformer is trained; the text encoder encodes the empty caption */
 	const char
 	    *initial; /**< configuration of a transformer to train from scratch; NULL: the model's is tuned */
+	struct smalti_lora_training lora;
 	uint64_t seed;
 	int64_t steps; /**< to make in all */
 	int64_t batch; /**< samples of a step */

@@ -76,6 +76,16 @@ static const struct smalti_option rows[] = {
     SMALTI_VARIANT_ROW(TYPE, train.model.variant),
     SMALTI_PRECISION_ROW(TYPE, train.model.precision),
 
+    {SMALTI_GROUP("Adapter")},
+    {SMALTI_INT64(TYPE, train.lora.rank), "lora-rank", 0, "R",
+     "train a LoRA adapter of rank R instead, and leave the transformer as it is; 0: none", .minimum = 0,
+     .maximum = 4096},
+    {SMALTI_DOUBLE(TYPE, train.lora.alpha), "lora-alpha", 0, "A",
+     "multiply the adapter's changes by A/R; 0: A is R", .real_minimum = 0, .real_maximum = 1e6},
+    {SMALTI_STRING(TYPE, train.lora.targets), "lora-targets", 0, "NAMES",
+     "matrices that the adapter changes: attention; all, those of PixArt's script; or last parts of their "
+     "names, with commas"},
+
     {SMALTI_GROUP("Training")},
     {SMALTI_INT64(TYPE, train.steps), "steps", 's', "N", "steps to make in all", .minimum = 1,
      .maximum = INT32_MAX},
@@ -185,6 +195,9 @@ static const struct smalti_example examples[] = {
     {"See what the run has learned every 500 steps",
      "smalti train features -o run --steps 5000 --sample-every 500 "
      "--sample-prompt \"a red ring on a white background\""},
+    {"Train an adapter, and generate with it", "smalti train features -o run --lora-rank 16 --steps 1000 && "
+					       "smalti generate --lora run/step-1000/adapter "
+					       "-p \"a red ring on a white background\""},
     {"Train from scratch", "smalti train features --init config.json -o run --lr 1e-4 --steps 100000"},
     {NULL, NULL},
 };

@@ -59,6 +59,15 @@ static void add_precision(cJSON *identity, const struct smalti_train_options *o)
 	add(scale, "interval", (double)o->loss_scale.interval);
 }
 
+static void add_lora(cJSON *identity, const struct smalti_train_options *options)
+{
+	const struct smalti_lora_shape shape = smalti_lora_shape_of(options);
+	cJSON *object = cJSON_AddObjectToObject(identity, "lora");
+	add(object, "rank", (double)shape.rank);
+	add(object, "alpha", shape.alpha);
+	cJSON_AddStringToObject(object, "targets", shape.targets);
+}
+
 /* Adds the seed as text: JSON's numbers do not hold 2^64 exactly. */
 static void add_seed(cJSON *identity, uint64_t seed)
 {
@@ -91,6 +100,8 @@ cJSON *smalti_training_identity(const struct smalti_train_options *options,
 	}
 	cJSON_AddBoolToObject(identity, "fixed_variance", options->fixed_variance);
 	add(identity, "min_snr", options->min_snr);
+	if (options->lora.rank)
+		add_lora(identity, options);
 	add_optimizer(identity, options);
 	add(identity, "ema", options->ema);
 	add_precision(identity, options);
@@ -132,6 +143,10 @@ static const struct smalti_identity_remedy remedies[] = {
     {"batch", "--batch"},
     {"lanes", "--lanes"},
     {"ema", "--ema"},
+    {"lora.rank", "--lora-rank"},
+    {"lora.alpha", "--lora-alpha"},
+    {"lora.targets", "--lora-targets"},
+    {"lora", "--lora-rank"},
     {"precision", "--precision"},
     {NULL, NULL},
 };

@@ -48,6 +48,10 @@ static struct smalti_initial initial_of(const struct smalti_parameter *parameter
 {
 	const char *name = parameter->name;
 	const double inputs = (double)parameter->count / (double)parameter->shape[0];
+	if (has(name, ".lora_A."))
+		return (struct smalti_initial){true, 0, 1 / (float)parameter->shape[0]};
+	if (has(name, ".lora_B."))
+		return (struct smalti_initial){false, 0, 0};
 	if (ends_with(name, "scale_shift_table"))
 		return (struct smalti_initial){true, 0, (float)(1 / sqrt(inputs))};
 	if (ends_with(name, ".bias") || begins_with(name, "proj_out.") || has(name, ".attn2.to_out.0."))

@@ -14,11 +14,11 @@ static int64_t bytes_of_list(const struct smalti_parameter *list, int64_t count)
 
 int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer)
 {
-	const struct smalti_parameters *p = trainer->parameters;
+	const struct smalti_parameters *p = trainer->parameters, *base = trainer->base;
 	const int64_t caption =
 	    trainer->null_tokens * trainer->config.caption_channels * (int64_t)sizeof(float);
 	const int64_t sums = p->count * smalti_pool_block_bytes(sizeof(double));
-	return bytes_of_list(p->list, p->count) +
+	return bytes_of_list(p->list, p->count) + (base ? bytes_of_list(base->list, base->count) : 0) +
 	       bytes_of_list(trainer->averages.list, trainer->averages.count) +
 	       bytes_of_list(trainer->optimizer->state, trainer->optimizer->state_count) +
 	       smalti_trained_step_bytes(trainer->graph, trainer->session) +

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { MOST = 1 << 20, DIRECTORIES_MAX = 1 << 12, PROMPTS_MAX = 1 << 10 };
+enum { MOST = 1 << 20, DIRECTORIES_MAX = 1 << 12, PROMPTS_MAX = 1 << 10, RANK_MAX = 1 << 12 };
 
 void smalti_train_defaults(struct smalti_train_options *options)
 {
@@ -26,6 +26,7 @@ static int check_counts(const struct smalti_train_options *o, struct smalti_erro
 	    {"null tokens", o->data.null_tokens, 0, SMALTI_NULL_TOKENS_CAPTION},
 	    {"bucketing", o->data.bucketing, 0, SMALTI_BUCKET_SHAPE},
 	    {"treatment of damaged rows", o->data.damage, 0, SMALTI_DAMAGE_REFUSE},
+	    {"rank of the adapter", o->lora.rank, 0, RANK_MAX},
 	    {"steps", o->steps, 1, INT32_MAX},
 	    {"batch", o->batch, 1, MOST},
 	    {"lanes", o->lanes, 1, MOST},
@@ -75,6 +76,7 @@ static int check_numbers(const struct smalti_train_options *o, struct smalti_err
 	    {"limit of the gradient's norm", optimizer->clip, 0, 1e30},
 	    {"gamma of min-SNR", o->min_snr, 0, 1e6},
 	    {"decay of the average", o->ema, 0, 1},
+	    {"alpha of the adapter", o->lora.alpha, 0, 1e6},
 	    {"loss scale", o->loss_scale.initial, 0x1p-14, 0x1p127},
 	    {"growth of the loss scale", o->loss_scale.growth, 1, 1e6},
 	    {"backoff of the loss scale", o->loss_scale.backoff, 0, 1},
@@ -91,6 +93,12 @@ int smalti_train_check(const struct smalti_train_options *o, struct smalti_error
 	if (smalti_check_given(o, "options of the training", error) < 0 || check_counts(o, error) < 0 ||
 	    check_numbers(o, error) < 0 || smalti_check_given(o->data.directories, "features", error) < 0 ||
 	    smalti_check_text(o->output, "directory for the run", error) < 0)
+		return -1;
+	if (o->lora.rank && o->initial)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "an adapter changes weights that there are: train one of a model "
+				   "(--model, --transformer), or a transformer from scratch (--init)");
+	if (o->lora.rank && smalti_check_text(o->lora.targets, "targets of the adapter", error) < 0)
 		return -1;
 	if (o->shares && !o->strategy)
 		return smalti_fail(error, SMALTI_EINVAL, "shares: expected with a strategy only, found '%s'",

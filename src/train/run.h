@@ -6,6 +6,7 @@
 /* clang-format off */
 #define SMALTI_TRAIN_DEFAULTS {                                                                                     \
 	.data = {.drop = 0.1},                                                                                       \
+	.lora = {.targets = "attention"},                                                                            \
 	.steps = 1000,                                                                                               \
 	.batch = 8,                                                                                                  \
 	.lanes = 8,                                                                                                  \

@@ -4,6 +4,7 @@
 #include "jobs/model.h"
 #include "jobs/precision.h"
 #include "rt/ranks.h"
+#include "train/adapter_config.h"
 #include "train/identity.h"
 #include "train/initial.h"
 #include "train/run_parts.h"
@@ -186,15 +187,23 @@ static int set_data(struct smalti_training_run *run, struct smalti_error *error)
 	return smalti_training_run_check_memory(run, error);
 }
 
+/* Reads what an adapter changes, or all that is trained. */
+static int read_weights(struct smalti_training_run *run, const struct smalti_parameters *parameters,
+			struct smalti_error *error)
+{
+	return smalti_parameters_read(parameters, run->trainer.task_group, &run->config, run->checkpoint,
+				      error);
+}
+
 static int begin(struct smalti_training_run *run, struct smalti_error *error)
 {
 	struct smalti_trainer *trainer = &run->trainer;
 	if (smalti_training_run_encode_null_caption(run, error) < 0 || set_data(run, error) < 0)
 		return -1;
-	if (!run->checkpoint)
+	if (!run->checkpoint || trainer->base)
 		smalti_initial_values(trainer->parameters, trainer->task_group, run->options->seed);
-	else if (smalti_parameters_read(trainer->parameters, trainer->task_group, &run->config,
-					run->checkpoint, error) < 0)
+	if (run->checkpoint &&
+	    read_weights(run, trainer->base ? trainer->base : trainer->parameters, error) < 0)
 		return -1;
 	const int status = smalti_trainer_begin(trainer, error);
 	return run->checkpoint && smalti_checkpoint_check(run->checkpoint, error) < 0 ? -1 : status;
@@ -204,7 +213,8 @@ static int go_on(struct smalti_training_run *run, struct smalti_error *error)
 {
 	run->saved.null_caption.width = run->config.caption_channels;
 	if ((!run->has_null_caption && smalti_training_run_encode_null_caption(run, error) < 0) ||
-	    set_data(run, error) < 0)
+	    set_data(run, error) < 0 ||
+	    (run->trainer.base && read_weights(run, run->trainer.base, error) < 0))
 		return -1;
 	return smalti_saved_load(&run->saved, &run->trainer, error) < 0 ||
 		       smalti_training_data_seek(run->data, &run->saved.position, error) < 0
@@ -237,9 +247,14 @@ static int open_trainer(struct smalti_training_run *run, struct smalti_error *er
 	if (open_parts(run, error) < 0)
 		return -1;
 	run->samples = smalti_calloc(run->options->batch, sizeof(*run->samples), error);
-	return run->samples
-		   ? smalti_trainer_open(&run->trainer, run->session, run->options, &run->config, error)
-		   : -1;
+	if (!run->samples ||
+	    smalti_trainer_open(&run->trainer, run->session, run->options, &run->config, error) < 0)
+		return -1;
+	if (!run->trainer.base)
+		return 0;
+	free(run->saved.config);
+	run->saved.config = smalti_adapter_config(&run->trainer, error);
+	return run->saved.config ? 0 : -1;
 }
 
 int smalti_training_run_open(struct smalti_training_run *run, struct smalti_error *error)

@@ -24,9 +24,7 @@ int smalti_sample_count_open(struct smalti_sample_count *count, const struct sma
 							  .scaling_factor = trainer->scaling_factor}};
 	if (!(counted->session = smalti_session_open_counting(1, false, error)) ||
 	    !(counted->task_group = smalti_task_group_new(counted->session, "count", 0, error)) ||
-	    !(counted->parameters =
-		  smalti_parameters_new(counted->task_group, trainer->parameters->architecture,
-					&counted->config, &counted->strategy, error)) ||
+	    smalti_trainer_make_parameters(counted, error) < 0 ||
 	    !(counted->graph =
 		  smalti_trained_new(&counted->config, counted->parameters,
 				     smalti_precision_dtype(trainer->options->model.precision), error)))
@@ -61,6 +59,7 @@ void smalti_sample_count_close(struct smalti_sample_count *count)
 	free(count->gradients);
 	smalti_trained_free(trainer->graph);
 	smalti_parameters_free(trainer->parameters);
+	smalti_parameters_free(trainer->base);
 	smalti_task_group_free(trainer->task_group);
 	smalti_session_close(trainer->session, NULL);
 }

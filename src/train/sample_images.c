@@ -47,11 +47,18 @@ static struct smalti_model *open_model(const struct smalti_sample_images *images
 {
 	const struct smalti_trainer *trainer = images->trainer;
 	struct smalti_model_options options = trainer->options->model;
+	const char *own = trainer->base ? "adapter" : "transformer";
 	SCOPED(free)
-	char *transformer = smalti_format(error, "%s/step-%" PRId64 "/%s", trainer->options->output, step,
-					  trainer->averages.count ? "ema" : "transformer");
-	options.transformer = transformer;
-	if (transformer)
+	char *weights = smalti_format(error, "%s/step-%" PRId64 "/%s", trainer->options->output, step,
+				      trainer->averages.count ? "ema" : own);
+	const struct smalti_lora lora = {weights, 1};
+	if (trainer->base) {
+		options.loras = &lora;
+		options.lora_count = 1;
+	} else {
+		options.transformer = weights;
+	}
+	if (weights)
 		return smalti_model_open_beside(trainer->session, &options, company, error);
 	smalti_ranks_give_up(error);
 	return NULL;

@@ -16,12 +16,23 @@ static const double MOST = 9007199254740992; /* 2^53: integers of JSON */
 
 /* The files of tensors: which list of the trainer is in which. */
 enum { WEIGHTS, AVERAGES, OPTIMIZER, NULL_CAPTION, FILES };
-static const char *const file_names[FILES] = {"transformer/diffusion_pytorch_model.safetensors",
-					      "ema/diffusion_pytorch_model.safetensors",
-					      "optimizer.safetensors", "null_caption.safetensors"};
 
-/* Directories of weights, each with a configuration. */
-static const char *const config_names[] = {"transformer/config.json", "ema/config.json"};
+/* The names of a checkpoint of a transformer, and of one of an adapter. */
+static const struct names {
+	const char *files[FILES];
+	const char *configs[2]; /* of the directories of weights */
+} all_names[] = {
+    {{"transformer/diffusion_pytorch_model.safetensors", "ema/diffusion_pytorch_model.safetensors",
+      "optimizer.safetensors", "null_caption.safetensors"},
+     {"transformer/config.json", "ema/config.json"}},
+    {{"adapter/adapter_model.safetensors", "ema/adapter_model.safetensors", "optimizer.safetensors",
+      "null_caption.safetensors"},
+     {"adapter/adapter_config.json", "ema/adapter_config.json"}}};
+
+static const struct names *names_of(const struct smalti_trainer *trainer)
+{
+	return &all_names[trainer->base != NULL];
+}
 
 struct tensors {
 	const struct smalti_parameter *list;
@@ -205,12 +216,13 @@ static int check_text(const char *directory, const char *name, uint64_t digest, 
 			       : smalti_fail(error, SMALTI_ECORRUPT, "%s: it is not as it was written", path);
 }
 
-static int check_configs(const struct smalti_saved *saved, struct smalti_error *error)
+static int check_configs(const struct smalti_saved *saved, const struct names *names,
+			 struct smalti_error *error)
 {
-	for (size_t i = 0; i < COUNT_OF(config_names); i++) {
+	for (size_t i = 0; i < COUNT_OF(names->configs); i++) {
 		uint64_t digest;
-		if (digest_in(saved, config_names[i], &digest) &&
-		    check_text(saved->directory, config_names[i], digest, error) < 0)
+		if (digest_in(saved, names->configs[i], &digest) &&
+		    check_text(saved->directory, names->configs[i], digest, error) < 0)
 			return -1;
 	}
 	return 0;
@@ -224,12 +236,13 @@ static int load(const struct smalti_saved *saved, const struct smalti_trainer *t
 	list_tensors(trainer, &null_caption, tensors);
 	for (int i = 0; i < FILES; i++) {
 		uint64_t digest = 0;
-		const bool listed = digest_in(saved, file_names[i], &digest);
+		const char *name = names_of(trainer)->files[i];
+		const bool listed = digest_in(saved, name, &digest);
 		if (tensors[i].count == 0 || (i == AVERAGES && !listed))
 			continue; /* the run had no averages: the caller begins them */
 		if (i == NULL_CAPTION && saved->null_caption.values)
 			continue; /* another null caption, which the trainer has */
-		SCOPED(free) char *path = smalti_format(error, "%s/%s", saved->directory, file_names[i]);
+		SCOPED(free) char *path = smalti_format(error, "%s/%s", saved->directory, name);
 		if (!path)
 			return -1;
 		if (!listed)
@@ -245,7 +258,7 @@ int smalti_saved_load(const struct smalti_saved *saved, struct smalti_trainer *t
 		      struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	if (check_configs(saved, &cause) < 0 || load(saved, trainer, &cause) < 0)
+	if (check_configs(saved, names_of(trainer), &cause) < 0 || load(saved, trainer, &cause) < 0)
 		return refuse(&cause, error);
 	trainer->state = saved->state;
 	return 0;
@@ -284,7 +297,7 @@ static int make_folders(const char *directory, const struct smalti_saved *saved,
 			const struct smalti_trainer *trainer, cJSON *files, struct smalti_error *error)
 {
 	for (int i = 0; i <= (trainer->averages.count > 0); i++)
-		if (make_folder(directory, config_names[i], saved->config, files, error) < 0)
+		if (make_folder(directory, names_of(trainer)->configs[i], saved->config, files, error) < 0)
 			return -1;
 	return 0;
 }
@@ -301,16 +314,17 @@ static int write_tensors(const char *directory, struct smalti_trainer *trainer, 
 	for (int i = 0; i < FILES; i++) {
 		uint64_t digest = 0;
 		const bool writes = directory && status == 0;
+		const char *name = names_of(trainer)->files[i];
 		if (tensors[i].count == 0)
 			continue;
 		SCOPED(free)
-		char *path = writes ? smalti_format(error, "%s/%s", directory, file_names[i]) : NULL;
+		char *path = writes ? smalti_format(error, "%s/%s", directory, name) : NULL;
 		if ((writes && !path) ||
 		    smalti_tiles_write(path, trainer->task_group, tensors[i].list, tensors[i].count, &digest,
 				       status < 0 ? NULL : error) < 0)
 			status = -1;
 		else if (writes)
-			add_digest(files, file_names[i], digest);
+			add_digest(files, name, digest);
 	}
 	return status;
 }

@@ -6,6 +6,7 @@
 /* A checkpoint of a run, RUN/step-N (docs/training.md), has everything that the next steps depend on:
  *
  *   transformer/, ema/     configuration and weights in f32, in diffusers' layout; ema/ if there is one
+ *   adapter/, ema/         instead, of an adapter: in peft's layout
  *   optimizer.safetensors  the optimizer's state
  *   null_caption.safetensors
  *   state.json             counts, position in the data, identity, digests of the files above
@@ -19,7 +20,7 @@ struct smalti_saved {
 	cJSON *identity;
 	cJSON *files; /* digests */
 	bool bare;    /* they are of the first layout */
-	char *config; /* text of the transformer's config.json: that with which the run began, not the
+	char *config; /* text of the weights' configuration: that with which the run began, not the
 			 checkpoint's */
 	struct smalti_null_caption null_caption;
 	struct smalti_data_position position;

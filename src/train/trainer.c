@@ -26,6 +26,10 @@ static int read_strategy(struct smalti_trainer *trainer, struct smalti_error *er
 		    "which shards do not have: train with --optimizer adamw, or spread by data, "
 		    "patch or ring",
 		    o->strategy);
+	if (trainer->strategy.parts[SMALTI_AXIS_SHARD] > 1 && o->lora.rank)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "strategy \"%s\": adapters are not cut: spread by data, patch or ring",
+				   o->strategy);
 	return smalti_trained_check(&trainer->strategy, error);
 }
 
@@ -47,9 +51,10 @@ static int owner_of(const struct smalti_trainer *trainer, const struct smalti_pa
 	const int ranks = s->parts[SMALTI_AXIS_RANK], shards = s->parts[SMALTI_AXIS_SHARD];
 	const int64_t replicas = s->parts[SMALTI_AXIS_BRANCH];
 	static const char prefix[] = "transformer_blocks.";
+	const char *name = smalti_parameter_module(parameter->name);
 	int64_t block = 0;
-	if (strncmp(parameter->name, prefix, strlen(prefix)) == 0)
-		block = strtoll(parameter->name + strlen(prefix), NULL, 10);
+	if (strncmp(name, prefix, strlen(prefix)) == 0)
+		block = strtoll(name + strlen(prefix), NULL, 10);
 	const int64_t parts = replicas * ranks * (parameter->cut.is_part ? 1 : shards);
 	const int part = (int)(block * parts / trainer->config.layers);
 	if (parameter->cut.is_part)
@@ -74,6 +79,8 @@ static int open_averages(struct smalti_trainer *trainer, struct smalti_error *er
 		return -1;
 	averages->count = count;
 	averages->architecture = trainer->parameters->architecture;
+	averages->base = trainer->base;
+	averages->scale = trainer->parameters->scale;
 	averages->strategy = trainer->parameters->strategy;
 	averages->shards = trainer->parameters->shards;
 	for (int64_t i = 0; i < count; i++) {
@@ -84,6 +91,36 @@ static int open_averages(struct smalti_trainer *trainer, struct smalti_error *er
 	trainer->average_graph = smalti_trained_new(
 	    &trainer->config, averages, smalti_precision_dtype(trainer->options->model.precision), error);
 	return trainer->average_graph ? 0 : -1;
+}
+
+struct smalti_lora_shape smalti_lora_shape_of(const struct smalti_train_options *options)
+{
+	const struct smalti_lora_training *lora = &options->lora;
+	return (struct smalti_lora_shape){
+	    .rank = lora->rank,
+	    .alpha = lora->alpha > 0 ? lora->alpha : (double)lora->rank,
+	    .targets = lora->targets,
+	};
+}
+
+int smalti_trainer_make_parameters(struct smalti_trainer *trainer, struct smalti_error *error)
+{
+	const struct smalti_lora_shape shape = smalti_lora_shape_of(trainer->options);
+	struct smalti_parameters *all = smalti_parameters_new(trainer->task_group, &smalti_dit_trained,
+							      &trainer->config, &trainer->strategy, error);
+	if (!all)
+		return -1;
+	own(trainer, all);
+	if (shape.rank == 0) {
+		trainer->parameters = all;
+		return 0;
+	}
+	trainer->base = all;
+	trainer->parameters = smalti_adapter_parameters_new(trainer->task_group, all, &shape, error);
+	if (!trainer->parameters)
+		return -1;
+	own(trainer, trainer->parameters);
+	return 0;
 }
 
 int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *session,
@@ -97,11 +134,8 @@ int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *s
 	if (!trainer->task_group || read_strategy(trainer, error) < 0 ||
 	    check_recomputation(trainer, error) < 0)
 		return -1;
-	trainer->parameters = smalti_parameters_new(trainer->task_group, &smalti_dit_trained, config,
-						    &trainer->strategy, error);
-	if (!trainer->parameters)
+	if (smalti_trainer_make_parameters(trainer, error) < 0)
 		return -1;
-	own(trainer, trainer->parameters);
 	trainer->graph = smalti_trained_new(config, trainer->parameters,
 					    smalti_precision_dtype(options->model.precision), error);
 	trainer->optimizer =
@@ -147,6 +181,7 @@ void smalti_trainer_close(struct smalti_trainer *trainer)
 	free(trainer->averages.list);
 	smalti_optimizer_free(trainer->optimizer);
 	smalti_parameters_free(trainer->parameters);
+	smalti_parameters_free(trainer->base);
 	smalti_tile_release(trainer->null_caption);
 	smalti_task_group_free(trainer->task_group);
 	smalti_strategy_free(&trainer->strategy);

@@ -58,6 +58,7 @@ struct smalti_trainer {
 	enum smalti_dtype features; /* type of samples' values */
 	float scaling_factor;
 	struct smalti_task_group *task_group; /* of everything that stays from step to step */
+	struct smalti_parameters *base; /* what an adapter changes, which is not trained; NULL: no adapter */
 	struct smalti_parameters *parameters;
 	struct smalti_optimizer *optimizer;
 	struct smalti_parameters averages; /* with the parameters' names; no list: there are no averages */
@@ -73,6 +74,10 @@ struct smalti_trainer {
 int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *session,
 			const struct smalti_train_options *options,
 			const struct smalti_transformer_config *config, struct smalti_error *error);
+/* Makes the parameters of the options, and their base, in the trainer's task group. */
+int smalti_trainer_make_parameters(struct smalti_trainer *trainer, struct smalti_error *error);
+/* Returns the adapter that the options ask for. */
+struct smalti_lora_shape smalti_lora_shape_of(const struct smalti_train_options *options);
 /* Sets how samples are stored, and what a dropped caption is. */
 void smalti_trainer_set_data(struct smalti_trainer *trainer, const struct smalti_shard_schema *schema,
 			     const struct smalti_null_caption *null_caption);
