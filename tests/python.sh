@@ -59,6 +59,20 @@ expect 0 '' "$SMALTI" decode star.npy --raw --format ppm -o decoded.ppm
 expect 0 '' "$SMALTI" extract "$list" --img-size 256 --dtype f32 -o features
 "$python" "$source/tests/python_package.py" "$work"
 
+# Where the wheel brings the library (scripts/wheel), it is found, and what lies beside it: the model and the policies.
+mkdir -p site/smalti/installed/{lib/smalti/policies,share/smalti}
+cp "$SMALTI_LIBRARY" site/smalti/installed/lib/libsmalti.so.0
+cp "$SMALTI_POLICIES/locality.so" site/smalti/installed/lib/smalti/policies
+ln -s "$SMALTI_MODELS" site/smalti/installed/share/smalti/models
+(
+    unset SMALTI_LIBRARY SMALTI_MODEL_DIR SMALTI_POLICIES
+    expect 0 '' "$python" -c 'import smalti
+with smalti.Session(policy="locality") as session, smalti.Pipeline() as pipeline:
+    print(pipeline.generate("a red star", width=32, height=32, num_inference_steps=1).shape)'
+)
+grep -qxF '(1, 32, 32, 3)' out || fail "the library of the wheel: $(cat out err)"
+rm -r site/smalti/installed
+
 # A program that closes nothing ends as one that does; another library, or none, is said.
 expect 0 '' "$python" -c 'import smalti
 pipeline = smalti.Pipeline()

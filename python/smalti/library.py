@@ -22,7 +22,8 @@ ffi.cdef(Path(__file__).with_name("declarations.h").read_text(encoding="utf-8"))
 
 
 def _open_library() -> Any:
-    name = os.environ.get("SMALTI_LIBRARY") or "libsmalti.so.0"
+    own = Path(__file__).with_name("installed") / "lib/libsmalti.so.0"  # of scripts/wheel
+    name = os.environ.get("SMALTI_LIBRARY") or (str(own) if own.exists() else "libsmalti.so.0")
     try:
         library = ffi.dlopen(name)
     except OSError as error:

@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/shipped.h"
 
+#include <dlfcn.h>
+#include <link.h>
+
+/* Finds the directory of the file that holds this code: a library, which the loader has a name for, or the
+ * program. */
+static bool own_directory(char path[PATH_MAX])
+{
+	static const char here = 0;
+	const char *file = "/proc/self/exe";
+	struct link_map *map = NULL;
+	Dl_info info;
+	if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) && map->l_name[0])
+		file = map->l_name;
+	if (!realpath(file, path))
+		return false;
+	*strrchr(path, '/') = '\0';
+	return true;
+}
+
 bool smalti_find_beside(const char *const *paths, int count, char path[PATH_MAX])
 {
-	char program[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	if (length < 0)
+	char own[PATH_MAX];
+	if (!own_directory(own))
 		return false;
-	program[length] = '\0';
-	*strrchr(program, '/') = '\0';
 	for (int i = 0; i < count; i++) {
-		const int needed = snprintf(path, PATH_MAX, "%s/%s", program, paths[i]);
+		const int needed = snprintf(path, PATH_MAX, "%s/%s", own, paths[i]);
 		if (needed < PATH_MAX && access(path, R_OK) == 0)
 			return true;
 	}

@@ -36,7 +36,7 @@ bool smalti_policy_library(const char *name, char path[PATH_MAX])
 {
 	/* the build tree (libtool runs programs from .libs), then a relocated installation */
 	static const char *const places[] = {"policies/.libs", "../policies/.libs", "../lib/smalti/policies",
-					     "policies"};
+					     "smalti/policies", "policies"};
 	char relative[COUNT_OF(places)][PATH_MAX];
 	const char *near[COUNT_OF(places)];
 	if (!name || strchr(name, '/') || getenv(library_variable))
