@@ -50,3 +50,53 @@ int smalti_cpu_sampler_step(const struct sampler_step_data *data, const struct s
 	smalti_sampler_apply(&a->step, count, output, data->noise ? room : NULL, data->x, data->history);
 	return 0;
 }
+
+int smalti_cpu_draw_latents(const struct draw_latents_data *data, const struct draw_latents_arguments *a,
+			    struct smalti_error *error)
+{
+	const int64_t count = a->channels * a->plane;
+	const float *mean = data->moments, *std = mean + count, *scale = data->scale, *noise = data->noise;
+	float *y = data->y;
+	(void)error;
+	for (int64_t i = 0; i < count; i++) {
+		const int64_t channel = i / a->plane;
+		const float z = noise ? mean[i] + std[i] * noise[i] : mean[i];
+		y[i] = scale[channel] * (z - scale[a->channels + channel]);
+	}
+	return 0;
+}
+
+static float noised(struct smalti_sampler_level level, float clean, float noise)
+{
+	return (float)(level.clean * clean + level.noise * noise);
+}
+
+int smalti_cpu_add_noise(const struct add_noise_data *data, const struct add_noise_arguments *a,
+			 struct smalti_error *error)
+{
+	const float *x = data->x, *noise = data->noise;
+	float *y = data->y;
+	(void)error;
+	for (int64_t i = 0; i < a->count; i++)
+		y[i] = noised(a->level, x[i], noise[i]);
+	return 0;
+}
+
+int smalti_cpu_repaint(const struct repaint_data *data, const struct repaint_arguments *a,
+		       struct smalti_error *error)
+{
+	const struct smalti_patches patches = {a->channels, a->height, a->width, a->patch, a->left,
+					       a->columns,  a->first,  a->rows,  false};
+	const int64_t count = a->rows * a->channels * a->patch * a->patch;
+	float *clean = smalti_scratch(SMALTI_SCRATCH_ROWS, 3 * count * (int64_t)sizeof(float), error);
+	if (!clean)
+		return -1;
+	float *noise = clean + count, *mask = noise + count, *x = data->x;
+	smalti_patchify(&patches, 1.0f, data->clean, clean);
+	smalti_patchify(&patches, 1.0f, data->noise, noise);
+	smalti_patchify(&patches, 1.0f, data->mask, mask);
+	for (int64_t i = 0; i < count; i++)
+		if (mask[i] == 0)
+			x[i] = noised(a->level, clean[i], noise[i]);
+	return 0;
+}

@@ -21,8 +21,9 @@ struct run {
 	struct smalti_tile *generator;
 	struct layout *layout; /* of each kind of pass */
 	int layouts;
-	const struct layout *now;      /* the layout of x and history */
-	struct smalti_grid x, history; /* history has no tiles when the sampler keeps none */
+	const struct layout *now;                 /* the layout of x and history */
+	struct smalti_grid x, history;            /* history has no tiles when the sampler keeps none */
+	struct smalti_tile *clean, *noise, *mask; /* planes of what is put back; NULL: nothing */
 };
 
 static int64_t plane_elements(const struct run *r)
@@ -72,14 +73,60 @@ static void seed_generator(struct run *r)
 	r->generator = smalti_tile_upload(r->task_group, 1, sizeof(generator), &generator);
 }
 
+/* Uploads the inverses and the shifts of the channels' scales. */
+static struct smalti_tile *upload_scale(const struct run *r, const struct smalti_vae_config *vae)
+{
+	enum { MOST = SMALTI_VAE_MAX_LATENT_CHANNELS };
+	float scale[2 * MOST];
+	const int64_t channels = smalti_min(r->denoiser->in_channels, MOST);
+	for (int64_t c = 0; c < channels; c++) {
+		const struct smalti_latent_scale of = smalti_vae_latent_scale(vae, c);
+		scale[c] = (float)of.inverse;
+		scale[channels + c] = (float)of.shift;
+	}
+	return smalti_tile_upload(r->task_group, 2 * channels, sizeof(*scale), scale);
+}
+
+/* Makes the latents of the image. */
+static struct smalti_tile *draw_latents(const struct run *r, const struct smalti_diffusion_image *start)
+{
+	struct smalti_tile *noise = start->draws ? draw_noise(r) : NULL;
+	struct smalti_tile *scale = upload_scale(r, start->vae);
+	struct smalti_tile *y = smalti_tile_new(r->task_group, plane_elements(r), sizeof(float));
+	smalti_insert(draw_latents, r->task_group,
+		      (.moments = start->moments, .scale = scale, .noise = noise, .y = y),
+		      .channels = r->denoiser->in_channels, .plane = r->d->height * r->d->width);
+	smalti_tile_release(noise);
+	smalti_tile_release(scale);
+	return y;
+}
+
+/* Makes the first latents from an image, and keeps what is put back. */
+static struct smalti_tile *begin_with_image(struct run *r)
+{
+	const struct smalti_diffusion_image *start = r->d->start;
+	struct smalti_sampler_level level = r->d->sampler->start;
+	if (start->from_noise)
+		level = (struct smalti_sampler_level){0, r->d->sampler->initial_sigma};
+	r->clean = draw_latents(r, start);
+	r->noise = draw_noise(r);
+	if (start->mask)
+		r->mask = smalti_tile_upload(r->task_group, plane_elements(r), sizeof(float), start->mask);
+	struct smalti_tile *planes = smalti_tile_new(r->task_group, plane_elements(r), sizeof(float));
+	smalti_insert(add_noise, r->task_group, (.x = r->clean, .noise = r->noise, .y = planes),
+		      .count = plane_elements(r), .level = level);
+	return planes;
+}
+
 /* Makes the first latents, as tokens in bands. */
 static void begin(struct run *r)
 {
-	const bool given = r->d->latents != NULL;
-	struct smalti_tile *planes =
-	    given ? smalti_tile_upload(r->task_group, plane_elements(r), sizeof(float), r->d->latents)
-		  : draw_noise(r);
-	const double scale = given ? 1.0 : r->d->sampler->initial_sigma;
+	const bool noise = !r->d->latents && !r->d->start;
+	struct smalti_tile *planes = r->d->start     ? begin_with_image(r)
+				     : r->d->latents ? smalti_tile_upload(r->task_group, plane_elements(r),
+									  sizeof(float), r->d->latents)
+						     : draw_noise(r);
+	const double scale = noise ? r->d->sampler->initial_sigma : 1.0;
 	const struct smalti_latent_form form = form_of(r, r->now, 1);
 	r->x = smalti_latents_cut(r->task_group, &form, planes, scale);
 	smalti_tile_release(planes);
@@ -114,6 +161,21 @@ static void advance(const struct run *r, const struct smalti_sampler_step *step,
 			      .width = at.width, .guidance = r->d->guidance);
 	}
 	smalti_tile_release(noise);
+}
+
+/* Puts the image back where the mask keeps it. */
+static void repaint(const struct run *r, struct smalti_sampler_level level)
+{
+	const struct smalti_latent_form form = form_of(r, r->now, 1);
+	for (int64_t b = 0; b < bands_of(r)->bands; b++) {
+		const struct patchify_arguments at = smalti_latent_band(&form, b, 1);
+		smalti_insert(
+		    repaint, r->task_group,
+		    (.clean = r->clean, .noise = r->noise, .mask = r->mask, .x = smalti_grid_tile(&r->x, b)),
+		    .rows = at.rows, .channels = at.channels, .patch = at.patch, .left = at.left,
+		    .columns = at.columns, .first = at.first, .height = at.height, .width = at.width,
+		    .level = level);
+	}
 }
 
 static struct smalti_conditions *conditions_of(const struct run *r, const struct smalti_tokens *tokens)
@@ -176,6 +238,8 @@ static void denoise(struct run *r)
 		settle(r, &r->layout[smalti_strategy_kind(r->d->strategy, i)]);
 		forward(r, i, v);
 		advance(r, &sampler->step[i], v);
+		if (r->mask)
+			repaint(r, sampler->step[i].level);
 		for (int k = 0; k < r->d->cache_count; k++)
 			smalti_grid_release(&v[k]);
 	}
@@ -232,6 +296,9 @@ struct smalti_tile *smalti_diffuse(struct smalti_denoiser *denoiser, struct smal
 		smalti_grid_release(&r.x);
 		smalti_grid_release(&r.history);
 		smalti_tile_release(r.generator);
+		smalti_tile_release(r.clean);
+		smalti_tile_release(r.noise);
+		smalti_tile_release(r.mask);
 	}
 	for (int i = 0; i < r.layouts; i++)
 		smalti_tokens_free(&r.layout[i].tokens);

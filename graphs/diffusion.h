@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "checkpoint/config.h"
 #include "graphs/denoiser.h"
 #include "samplers/sampler.h"
+
+/* An image to begin with (docs/reference.md 4.6). */
+struct smalti_diffusion_image {
+	struct smalti_tile *moments; /* of the VAE: means and deviations [2, in_channels, height, width] */
+	const struct smalti_vae_config *vae; /* which has the scales of its latents */
+	bool draws;                          /* latents are drawn; else they are the means */
+	const float *mask; /* planes [in_channels, height, width]: behind each step the image is put back,
+			      with the step's noise, where it is 0; NULL: nowhere */
+	bool from_noise;   /* the first latents are noise alone */
+};
 
 /* The denoising of one image: from noise (or given latents) through all steps of a sampler. */
 struct smalti_diffusion {
@@ -15,6 +26,7 @@ struct smalti_diffusion {
 	int64_t image, images; /* draws from the seed's stream are for all `images`; this one has part `image`
 				  of each (docs/reference.md 8.1) */
 	enum smalti_dtype noise_dtype;
+	const struct smalti_diffusion_image *start; /* NULL: noise, or `latents` */
 	const float *latents; /* NULL: noise; else the first latents: planes [in_channels, height, width], in
 				 the model's scale */
 	float guidance;

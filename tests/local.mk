@@ -22,6 +22,7 @@ libharness_la_SOURCES = \
 libharness_la_SOURCES += tests/bad_dataset.c tests/bad_dataset.h
 libharness_la_SOURCES += tests/attention_case.c tests/attention_case.h
 libharness_la_SOURCES += tests/golden_features.c tests/golden_features.h
+libharness_la_SOURCES += tests/received.c tests/received.h
 libharness_la_SOURCES += tests/toy_model.c tests/toy_model.h
 libharness_la_SOURCES += tests/train_graph.c tests/train_graph.h
 # A test is tests/test_SUBJECT.c with a table of CUnit cases. The tests of a room are one program, tests/run_ROOM, and each
@@ -49,7 +50,7 @@ rt_tests = tests/test_counting tests/test_counts tests/test_crossings tests/test
 graphs_tests = tests/test_adapters tests/test_attend_tile tests/test_batch tests/test_codelets tests/test_codelets_diffusion tests/test_codelets_t5 \
 	tests/test_coded_weights tests/test_codelets_vae tests/test_decode_places tests/test_device_linear tests/test_device_plans \
 	tests/test_devices tests/test_diffusion tests/test_features tests/test_full_geometry tests/test_generate \
-	tests/test_golden tests/test_hostile_models tests/test_make_model tests/test_model tests/test_plans tests/test_quantize \
+	tests/test_golden tests/test_hostile_models tests/test_image_to_image tests/test_make_model tests/test_model tests/test_plans tests/test_quantize \
 	tests/test_strategies tests/test_strategy_choice tests/test_strategy_names tests/test_synthetic \
 	tests/test_t5 tests/test_vae tests/test_vae_plans tests/test_vae_scale
 train_tests = tests/test_adapter_training tests/test_diffusion_loss tests/test_null_caption tests/test_parameters tests/test_rerank tests/test_saved \
@@ -140,6 +141,7 @@ dist_check_SCRIPTS += tests/generate_basic.sh
 dist_check_SCRIPTS += tests/generate_disk.sh
 dist_check_SCRIPTS += tests/generate_errors.sh
 dist_check_SCRIPTS += tests/generate_ids.sh
+dist_check_SCRIPTS += tests/generate_image.sh
 dist_check_SCRIPTS += tests/generate_progress.sh
 dist_check_SCRIPTS += tests/generate_resume.sh
 dist_check_SCRIPTS += tests/generate_share.sh

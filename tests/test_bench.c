@@ -127,6 +127,7 @@ static double min_share(enum smalti_op_number op)
 	case SMALTI_OP_unpatchify:
 	case SMALTI_OP_latent_rows:
 	case SMALTI_OP_sampler_step:
+	case SMALTI_OP_repaint:
 	case SMALTI_OP_posterior_rows:
 	case SMALTI_OP_conv: /* Winograd's form of bf16 weights takes 8 times their bytes */
 		return 0.1;

@@ -4,7 +4,7 @@
 #include "checkpoint/safetensors.h"
 #include "embedded.h"
 #include "harness.h"
-#include "images.h"
+#include "received.h"
 #include "stage.h"
 #include "text/prompts.h"
 
@@ -12,56 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* An image in memory, as the callbacks bring it. */
-struct received {
-	int64_t width, height, next;
-	unsigned char *rgb;
-	int64_t shape[3];
-	float *latents;
-	int calls_of_done, status;
-	struct smalti_error error;
-	bool refuse_rows;
-};
-
-static int on_rows(void *user, int64_t first, int64_t count, const unsigned char *rgb,
-		   struct smalti_error *error)
-{
-	struct received *to = user;
-	if (to->refuse_rows)
-		return smalti_fail(error, SMALTI_EIO, "refused");
-	if (first != to->next || first + count > to->height)
-		return smalti_fail(error, SMALTI_EINVAL, "rows out of order");
-	memcpy(to->rgb + first * to->width * 3, rgb, (size_t)(count * to->width * 3));
-	to->next = first + count;
-	return 0;
-}
-
-static int on_latents(void *user, const int64_t shape[3], const float *values, struct smalti_error *error)
-{
-	struct received *to = user;
-	(void)error;
-	const size_t bytes = (size_t)(shape[0] * shape[1] * shape[2]) * sizeof(float);
-	memcpy(to->shape, shape, sizeof(to->shape));
-	to->latents = malloc(bytes);
-	memcpy(to->latents, values, bytes);
-	return 0;
-}
-
-static void on_done(void *user, int status, const struct smalti_error *error)
-{
-	struct received *to = user;
-	to->calls_of_done++;
-	to->status = status;
-	to->error = *error;
-}
-
-static void forget(struct received *received)
-{
-	free(received->rgb);
-	free(received->latents);
-	*received = (struct received){0};
-}
 
 static struct smalti_session *session;
 static struct smalti_model *model;
@@ -83,22 +33,7 @@ static const struct tolerance {
 static int submit(struct smalti_batch *batch, struct smalti_request *request, int64_t image,
 		  struct received *to, struct smalti_error *error)
 {
-	const struct smalti_image_callbacks callbacks = {
-	    .user = to, .rows = on_rows, .latents = on_latents, .done = on_done};
-	struct smalti_plan *plan = smalti_request_resolve(model, request, error);
-	if (!plan)
-		return -1;
-	to->width = request->width;
-	to->height = request->height;
-	to->rgb = malloc((size_t)(to->width * to->height * 3));
-	const int status = smalti_batch_submit(batch, plan, image, &callbacks, error);
-	smalti_plan_free(plan);
-	return status;
-}
-
-static bool complete(const struct received *received)
-{
-	return received->calls_of_done == 1 && received->status == 0 && received->next == received->height;
+	return received_submit(model, batch, request, image, to, error);
 }
 
 static struct smalti_request request_of(const struct smalti_prompt_line *line)
@@ -141,22 +76,9 @@ static void check_latents(const struct received *received, const struct toleranc
 
 static void check_pixels(const struct received *received, const struct tolerance *t, const char *id)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
 	char name[64];
-	int64_t width, height, off = 0, worst = 0;
 	snprintf(name, sizeof(name), "golden/generate/%s.png", id);
-	uint8_t *expected = image_read_whole(test_data(name), &width, &height, &error);
-	SUCCEEDS(expected ? 0 : -1, &error, name);
-	CHECK(width == received->width && height == received->height, "size of the image");
-	for (int64_t i = 0; i < width * height * 3; i++) {
-		const int difference = abs(expected[i] - received->rgb[i]);
-		off += difference > t->levels;
-		worst = difference > worst ? difference : worst;
-	}
-	printf(", %lld of %lld values off, the worst by %lld", (long long)off,
-	       (long long)(width * height * 3), (long long)worst);
-	CHECK(off * 100 <= width * height * 3 * t->hundredths && worst <= t->max, id);
-	free(expected);
+	received_compare(received, name, t->levels, t->hundredths, t->max);
 }
 
 /* All at the same time. Where devices help in f32, it differs from run to run which sums are theirs: one run
@@ -180,13 +102,13 @@ static void compare_with_reference(struct tolerance t)
 	smalti_batch_wait(batch);
 	for (int i = 0; i < CASES; i++) {
 		SUCCEEDS(received[i].status, &received[i].error, lines[i].id);
-		if (complete(&received[i])) {
+		if (received_complete(&received[i])) {
 			check_latents(&received[i], &t, lines[i].id);
 			check_pixels(&received[i], &t, lines[i].id);
 		} else {
 			CHECK(false, "not complete");
 		}
-		forget(&received[i]);
+		received_forget(&received[i]);
 		smalti_prompt_line_free(&lines[i]);
 	}
 	smalti_prompts_close(cases);
@@ -224,7 +146,7 @@ static void make_pair(struct received to[2])
 	request.guidance = 1;
 	SUCCEEDS(submit(batch, &request, 0, &to[1], &error), &error, "lcm");
 	smalti_batch_close(batch);
-	CHECK(complete(&to[0]) && complete(&to[1]), "complete");
+	CHECK(received_complete(&to[0]) && received_complete(&to[1]), "complete");
 }
 
 static bool same(const struct received *a, const struct received *b)
@@ -246,11 +168,11 @@ static void schedules(void)
 		embedded_close(session, model);
 		for (int k = 0; k < 2 && i > 0; k++) {
 			CHECK(same(&expected[k], &found[k]), policies[i / 2]);
-			forget(&found[k]);
+			received_forget(&found[k]);
 		}
 	}
-	forget(&expected[0]);
-	forget(&expected[1]);
+	received_forget(&expected[0]);
+	received_forget(&expected[1]);
 }
 
 /* What may be wrong with a request, and the words that say so. */
@@ -300,10 +222,11 @@ static void failed_image(void)
 		SUCCEEDS(submit(batch, &request, 0, &received[i], &error), &error, "submit");
 	smalti_batch_close(batch);
 	FAILS(received[1].status, &received[1].error, SMALTI_EIO, "refused", "refused");
-	CHECK(complete(&received[0]) && complete(&received[2]) && same(&received[0], &received[2]),
+	CHECK(received_complete(&received[0]) && received_complete(&received[2]) &&
+		  same(&received[0], &received[2]),
 	      "the others are made");
 	for (int i = 0; i < 3; i++)
-		forget(&received[i]);
+		received_forget(&received[i]);
 	embedded_close(session, model);
 }
 
@@ -323,15 +246,15 @@ static void cancelled(void)
 	smalti_batch_close(batch);
 	CHECK(received[0].calls_of_done == 1 && received[1].calls_of_done == 0, "calls of done");
 	FAILS(received[0].status, &received[0].error, SMALTI_ECANCELLED, "before");
-	forget(&received[0]);
-	forget(&received[1]);
+	received_forget(&received[0]);
+	received_forget(&received[1]);
 	error = (struct smalti_error)SMALTI_NO_ERROR;
 	batch = smalti_batch_open(model, &error);
 	request.steps = 1;
 	SUCCEEDS(submit(batch, &request, 0, &received[0], &error), &error, "another batch");
 	smalti_batch_close(batch);
-	CHECK(complete(&received[0]), "another batch of the model");
-	forget(&received[0]);
+	CHECK(received_complete(&received[0]), "another batch of the model");
+	received_forget(&received[0]);
 	embedded_close(session, model);
 }
 

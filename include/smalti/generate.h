@@ -25,6 +25,9 @@ enum smalti_cleaning {
 	SMALTI_CLEANING_STRIP  /**< surrounding spaces removed: as PixArt's extraction */
 };
 
+/** Which latents of an image that a request begins with: drawn ones, as diffusers does, or their means. */
+enum smalti_posterior { SMALTI_POSTERIOR_SAMPLE, SMALTI_POSTERIOR_MEAN };
+
 /** The data type in which noise is drawn. The same seed gives unrelated images for each type. */
 enum smalti_noise { SMALTI_NOISE_F32, SMALTI_NOISE_F16, SMALTI_NOISE_BF16 };
 
@@ -75,6 +78,19 @@ struct smalti_request {
 	 * by the scheduler's initial sigma; NULL: draw noise. */
 	const float *latents;
 	int64_t latents_count; /**< number of floats in latents */
+	/** Image to image: begin with this image and noise, and take the last steps. RGB, [image_height,
+	 * image_width, 3] of 8 bits; in another size it is resized to the width and height (Lanczos, as
+	 * Pillow does), which have to be multiples of the model's. NULL: begin with noise or latents. */
+	const unsigned char *image;
+	int64_t image_width, image_height;
+	/** The share of the steps that are taken, up to 1; 0: 0.8, or 1 with a mask. More changes more. */
+	double strength;
+	/** Inpainting: where this mask, [mask_height, mask_width] of 8 bits, is below 128, the image is
+	 * kept, up to what the VAE changes. It is resized like the image. NULL: repaint everything. */
+	const unsigned char *mask;
+	int64_t mask_width, mask_height;
+	bool keep_original; /**< where the mask keeps the image, its own pixels are in the result */
+	enum smalti_posterior posterior;
 	/* The tiling; 0: chosen from the size. */
 	int64_t tile_tokens;     /**< tokens per tile of the transformer */
 	int64_t tile_rows;       /**< latent rows per tile of the VAE */
@@ -98,9 +114,10 @@ void smalti_request_defaults(struct smalti_request *request);
 /** A request resolved against a model: everything that fixes the arithmetic of its images. */
 struct smalti_plan;
 
-/** Checks a request and plans its images. A size or tiling of 0 becomes what it stands for: *request is
- * then the same request, spelled out. Strings are copied; `latents` are not, and stay until the last image
- * was submitted. The model outlives the plan. NULL with SMALTI_EINVAL, then *request is untouched. */
+/** Checks a request and plans its images. A size, tiling or strength of 0 becomes what it stands for:
+ * *request is then the same request, spelled out. Strings are copied; `latents`, `image` and `mask` are not,
+ * and stay until the last image was submitted. The model outlives the plan. NULL with SMALTI_EINVAL, then
+ * *request is untouched. */
 struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,
 					   struct smalti_error *error);
 /** What the request's strategy and shares became, NULL where there are none: those that the same bits can be

@@ -19,7 +19,9 @@ static int open_files(struct smalti_generation *g, struct smalti_generate_option
 		return -1;
 	if (o->latents && !o->has_images)
 		o->request.images = g->start.shape[0];
-	if (smalti_source_open(&g->source, o, error) < 0)
+	struct smalti_request first = o->request; /* what is wrong with the files is said at once */
+	if (smalti_generation_read_pictures(g, o->image, o->mask, &first, error) < 0 ||
+	    smalti_source_open(&g->source, o, error) < 0)
 		return -1;
 	if (o->plan)
 		return 0;
@@ -36,6 +38,8 @@ static int close_all(struct smalti_generation *g, struct smalti_error *error)
 	smalti_output_close(&g->output);
 	smalti_prompts_close(g->source.file);
 	smalti_start_free(&g->start);
+	smalti_named_picture_free(&g->image);
+	smalti_named_picture_free(&g->mask);
 	return status;
 }
 

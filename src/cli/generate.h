@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/image_report.h"
 #include "cli/output.h"
+#include "image/picture.h"
 #include "jobs/image_file.h"
 #include "text/prompts.h"
 
@@ -11,6 +12,7 @@
 struct smalti_generate_options {
 	struct smalti_string_list prompt, lora;
 	const char *prompts, *latents, *output;
+	const char *image, *mask; /* paths of what every prompt begins with, unless its line says otherwise */
 	struct smalti_request request; /* of every prompt, unless its line says otherwise */
 	struct smalti_model_options model;
 	struct smalti_session_options session;
@@ -55,6 +57,7 @@ int smalti_source_open(struct smalti_source *source, const struct smalti_generat
 struct smalti_item {
 	struct smalti_prompt_line line;
 	struct smalti_request request; /* its texts are the line's */
+	const char *image, *mask;      /* paths, or NULL: the line's, else the options' */
 	char id[208];                  /* the line's, else its number */
 	bool warned;                   /* by the caller: of the parts of the prompt that are ignored */
 };
@@ -70,10 +73,18 @@ void smalti_source_add_context(const struct smalti_source *source, const struct 
 struct smalti_generate_share;
 struct smalti_generate_part;
 
+/* A picture that was read last, for requests that begin with the same one. */
+struct smalti_named_picture {
+	char *path; /* NULL: none */
+	struct smalti_picture picture;
+};
+void smalti_named_picture_free(struct smalti_named_picture *picture);
+
 /* The state of `smalti generate`. */
 struct smalti_generation {
 	const struct smalti_generate_options *options;
 	struct smalti_start start; /* values NULL: noise */
+	struct smalti_named_picture image, mask;
 	struct smalti_source source;
 	struct smalti_output output;
 	struct smalti_session *session;
@@ -95,9 +106,12 @@ void smalti_generation_make(struct smalti_generation *generation, struct smalti_
 			    struct smalti_error *error);
 /* Tells whether nothing new is to begin. */
 bool smalti_generation_ends(const struct smalti_generation *generation);
-/* Plans a request, which begins with the generation's latents if there are any. The request's strategy and
- * shares become the plan's, in the plan's memory. */
-struct smalti_plan *smalti_generation_resolve(const struct smalti_generation *generation,
-					      struct smalti_request *request, struct smalti_error *error);
+/* Makes the request begin with the pictures of these paths (NULL: none), which stay until the next call. */
+int smalti_generation_read_pictures(struct smalti_generation *generation, const char *image, const char *mask,
+				    struct smalti_request *request, struct smalti_error *error);
+/* Plans an item's request, which begins with the generation's latents, or the item's pictures, if there are
+ * any. The request's strategy and shares become the plan's, in the plan's memory. */
+struct smalti_plan *smalti_generation_resolve(struct smalti_generation *generation, struct smalti_item *item,
+					      struct smalti_error *error);
 /* Prints on standard output (--plan) what each place computes, receives and holds. */
 int smalti_generation_plan(struct smalti_generation *generation, struct smalti_error *error);

@@ -251,10 +251,13 @@ bool smalti_generation_ends(const struct smalti_generation *generation)
 	return smalti_signals_caught() || generation->report.broken;
 }
 
-struct smalti_plan *smalti_generation_resolve(const struct smalti_generation *generation,
-					      struct smalti_request *request, struct smalti_error *error)
+struct smalti_plan *smalti_generation_resolve(struct smalti_generation *generation, struct smalti_item *item,
+					      struct smalti_error *error)
 {
 	const struct smalti_start *start = &generation->start;
+	struct smalti_request *request = &item->request;
+	if (smalti_generation_read_pictures(generation, item->image, item->mask, request, error) < 0)
+		return NULL;
 	if (start->values && smalti_start_apply(start, &generation->info, request, error) < 0)
 		return NULL;
 	struct smalti_plan *plan = smalti_request_resolve(generation->model, request, error);
@@ -272,7 +275,7 @@ static void make_images(struct smalti_generation *generation, struct smalti_batc
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t images = item->request.images;
 	int64_t image = 0;
-	struct smalti_plan *plan = smalti_generation_resolve(generation, &item->request, &error);
+	struct smalti_plan *plan = smalti_generation_resolve(generation, item, &error);
 	int status = plan ? 0 : -1;
 	if (plan && !generation->share)
 		status = smalti_output_claim(&generation->output, item->id, images, &error);

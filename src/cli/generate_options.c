@@ -8,6 +8,7 @@
 #define TYPE struct smalti_generate_options
 
 static const char *const grains[] = {"auto", "operation", "half-block", "block", "pass", NULL};
+static const char *const posteriors[] = {"sample", "mean", NULL};
 static const char *const noises[] = {"f32", "f16", "bf16", NULL};
 
 static const struct smalti_option rows[] = {
@@ -17,6 +18,7 @@ static const struct smalti_option rows[] = {
      "read prompts from FILE, one per line (- for standard input): plain text, or JSON Lines with \"prompt\" "
      "and, to override the options given here, \"id\", \"negative_prompt\", \"seed\", \"width\", \"height\", "
      "\"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", \"scheduler\", \"eta\", "
+     "\"image\", \"strength\", \"mask\", \"keep_original\", "
      "\"use_resolution_binning\", \"lora\""},
     {SMALTI_STRING(TYPE, request.negative_prompt), "negative", 'n', "TEXT",
      "negative prompt: what the images should not show", .alias = "negative-prompt"},
@@ -56,6 +58,23 @@ static const struct smalti_option rows[] = {
      "start from the latents in this safetensors or .npy file instead of noise; --size and --images default "
      "to theirs"},
 
+    {SMALTI_GROUP("Image to image")},
+    {SMALTI_STRING(TYPE, image), "image", 0, "FILE",
+     "begin with this image, resized to the size that is generated, instead of noise: JPEG, PNG or WebP"},
+    {SMALTI_DOUBLE(TYPE, request.strength), "strength", 0, "X",
+     "share of the steps that are taken from the image on, above 0 to 1: more changes more; default 0.8, "
+     "with "
+     "--mask 1",
+     .real_minimum = 0, .real_maximum = 1},
+    {SMALTI_STRING(TYPE, mask), "mask", 0, "FILE",
+     "repaint the image only where this image is white; where it is black, the image stays, but for what the "
+     "VAE changes"},
+    {SMALTI_FLAG(TYPE, request.keep_original), "keep-original", 0, NULL,
+     "with --mask: take the pixels that stay from the image itself"},
+    {SMALTI_CHOICE(TYPE, request.posterior), "posterior", 0, "TYPE",
+     "the image's latents: a sample of those that the VAE gives, as diffusers does, or their mean",
+     .choices = posteriors},
+
     {SMALTI_GROUP("Output")},
     {SMALTI_STRING(TYPE, output), "output", 'o', "PATH",
      "write the image to this PNG file, to standard output (-), or to a directory (existing, or ending in "
@@ -85,7 +104,8 @@ static const struct smalti_option rows[] = {
     SMALTI_PRECISION_ROW(TYPE, model.precision),
     SMALTI_LORA_ROW(TYPE, lora),
     SMALTI_TEXT_ENCODER_ROWS(TYPE, model),
-    {SMALTI_STRING(TYPE, model.transformer), "transformer", 0, "DIR", "load the transformer from DIR, or from a .gguf file"},
+    {SMALTI_STRING(TYPE, model.transformer), "transformer", 0, "DIR",
+     "load the transformer from DIR, or from a .gguf file"},
     {SMALTI_STRING(TYPE, model.vae), "vae-model", 0, "DIR", "load the VAE from DIR", .alias = "vae"},
     {SMALTI_STRING(TYPE, model.scheduler), "scheduler-config", 0, "DIR",
      "load the scheduler's configuration from DIR"},
@@ -122,6 +142,8 @@ static const struct smalti_example examples[] = {
      "smalti generate --prompts prompts.jsonl -o /shared/images/ --share"},
     {"Use another model, size and scheduler",
      "smalti generate -m PixArt-Sigma-XL-2-512-MS -s 768x512 --scheduler euler -p 'a lighthouse'"},
+    {"Change an image, or repaint the white parts of a mask in it",
+     "smalti generate --image photo.jpg --mask mask.png -p 'a yellow heart' -o changed.png"},
     {"Write the image to a pipe",
      "smalti generate -p 'a large yellow heart on a blue background' -o - | display"},
     {"Show what a strategy has each device compute, receive and hold",

@@ -96,7 +96,7 @@ static cJSON *to_json(const struct smalti_item *item, const struct smalti_plan *
 
 static int show(struct smalti_generation *g, struct smalti_item *item, struct smalti_error *error)
 {
-	struct smalti_plan *plan = smalti_generation_resolve(g, &item->request, error);
+	struct smalti_plan *plan = smalti_generation_resolve(g, item, error);
 	int status = plan ? 0 : -1;
 	if (plan && g->options->json) {
 		cJSON *object = to_json(item, plan, error);

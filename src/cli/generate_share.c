@@ -37,7 +37,7 @@ static int find_format(const struct smalti_source *source, struct smalti_error *
 
 static int open_list(struct smalti_generate_share *share, struct smalti_error *error)
 {
-	const struct smalti_generation *generation = share->generation;
+	struct smalti_generation *generation = share->generation;
 	const struct smalti_source *source = &generation->source;
 	if (smalti_line_index_make(&share->index, smalti_prompts_file(source->file), source->name, error) ||
 	    find_format(source, error))

@@ -45,6 +45,6 @@ int smalti_generate_share_commit(struct smalti_generation *generation,
 				 bool *lost, struct smalti_error *error);
 
 /* Returns what must be the same in all processes; free with cJSON_Delete(). */
-cJSON *smalti_generate_share_identity(const struct smalti_generation *generation,
+cJSON *smalti_generate_share_identity(struct smalti_generation *generation,
 				      const struct smalti_line_index *index, struct smalti_error *error);
 extern const struct smalti_identity_remedy smalti_generate_share_remedies[];

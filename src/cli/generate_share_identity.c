@@ -28,6 +28,11 @@ const struct smalti_identity_remedy smalti_generate_share_remedies[] = {
     {"precision", "--precision"},
     {"model", "the model's files"},
     {"latents", "--latents"},
+    {"init_image", "--image"},
+    {"strength", "--strength"},
+    {"posterior", "--posterior"},
+    {"mask", "--mask"},
+    {"keep_original", "--keep-original"},
     {NULL, NULL},
 };
 
@@ -37,18 +42,20 @@ static bool replace_by_text(cJSON *object, const char *key, const char *text)
 }
 
 /* Returns what the images of all lines have in common, as their metadata says it. */
-static cJSON *common(const struct smalti_generation *generation, struct smalti_error *error)
+static cJSON *common(struct smalti_generation *generation, struct smalti_error *error)
 {
-	const struct smalti_request *request = &generation->options->request;
+	const struct smalti_generate_options *options = generation->options;
+	struct smalti_request request = options->request;
 	char seed[32];
-	SCOPED(free)
-	char *text = smalti_image_parameters(request, 0, &generation->origin, error);
+	if (smalti_generation_read_pictures(generation, options->image, options->mask, &request, error) < 0)
+		return NULL;
+	SCOPED(free) char *text = smalti_image_parameters(&request, 0, &generation->origin, error);
 	cJSON *object = text ? smalti_json_parse(text, strlen(text), error) : NULL;
 	if (!object)
 		return NULL;
 	cJSON_DeleteItemFromObjectCaseSensitive(object, "prompt");
 	cJSON_DeleteItemFromObjectCaseSensitive(object, "image");
-	snprintf(seed, sizeof(seed), "%" PRIu64, request->seed); /* a JSON number may have fewer digits */
+	snprintf(seed, sizeof(seed), "%" PRIu64, request.seed); /* a JSON number may have fewer digits */
 	if (replace_by_text(object, "seed", seed))
 		return object;
 	cJSON_Delete(object);
@@ -56,7 +63,7 @@ static cJSON *common(const struct smalti_generation *generation, struct smalti_e
 	return NULL;
 }
 
-cJSON *smalti_generate_share_identity(const struct smalti_generation *generation,
+cJSON *smalti_generate_share_identity(struct smalti_generation *generation,
 				      const struct smalti_line_index *index, struct smalti_error *error)
 {
 	char digest[SMALTI_HEX_DIGITS + 1];

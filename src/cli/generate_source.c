@@ -80,6 +80,8 @@ enum smalti_prompts_status smalti_source_next(struct smalti_source *source, stru
 						      : next_option(source, &item->line, error);
 	item->warned = false;
 	item->request = smalti_request_of_line(&source->options->request, &item->line);
+	item->image = item->line.image ? item->line.image : source->options->image;
+	item->mask = item->line.mask ? item->line.mask : source->options->mask;
 	if (item->line.id)
 		snprintf(item->id, sizeof(item->id), "%s", item->line.id);
 	else

@@ -11,6 +11,7 @@ libcli_la_SOURCES = \
 	src/cli/generate.c \
 	src/cli/generate_batch.c src/cli/generate_plan.c src/cli/generate.h \
 	src/cli/generate_latents.c \
+	src/cli/generate_pictures.c \
 	src/cli/generate_options.c \
 	src/cli/generate_share.c src/cli/generate_share_identity.c src/cli/generate_share.h \
 	src/cli/generate_source.c \

@@ -13,16 +13,30 @@ static const char **text_of(struct smalti_request *request, size_t i)
 	return (const char **)(void *)((char *)request + texts[i]);
 }
 
-static int64_t latent_bytes(const struct smalti_request *request)
+/* The numbers and pixels of a request. */
+enum { DATA = 3 };
+
+static int64_t data_bytes(const struct smalti_request *r, int i)
 {
-	return request->latents ? request->latents_count * (int64_t)sizeof(float) : 0;
+	const int64_t bytes[DATA] = {r->latents ? r->latents_count * (int64_t)sizeof(float) : 0,
+				     r->image ? r->image_width * r->image_height * 3 : 0,
+				     r->mask ? r->mask_width * r->mask_height : 0};
+	return bytes[i];
 }
 
-/* Packs a request with its data: the latents, then the texts that are given. */
+static const void *data_of(const struct smalti_request *r, int i)
+{
+	const void *const data[DATA] = {r->latents, r->image, r->mask};
+	return data[i];
+}
+
+/* Packs a request with its data: numbers and pixels, then the texts that are given. */
 static struct smalti_broadcast *pack(struct smalti_request *request, int64_t *bytes,
 				     struct smalti_error *error)
 {
-	*bytes = (int64_t)sizeof(struct smalti_broadcast) + latent_bytes(request);
+	*bytes = (int64_t)sizeof(struct smalti_broadcast);
+	for (int i = 0; i < DATA; i++)
+		*bytes += data_bytes(request, i);
 	for (size_t i = 0; i < COUNT_OF(texts); i++)
 		*bytes += *text_of(request, i) ? (int64_t)strlen(*text_of(request, i)) + 1 : 0;
 	struct smalti_broadcast *message = smalti_calloc(*bytes, 1, error);
@@ -30,9 +44,9 @@ static struct smalti_broadcast *pack(struct smalti_request *request, int64_t *by
 		return NULL;
 	message->request = *request;
 	char *to = (char *)(message + 1);
-	if (request->latents)
-		memcpy(to, request->latents, (size_t)latent_bytes(request));
-	to += latent_bytes(request);
+	for (int i = 0; i < DATA; to += data_bytes(request, i++))
+		if (data_bytes(request, i))
+			memcpy(to, data_of(request, i), (size_t)data_bytes(request, i));
 	for (size_t i = 0; i < COUNT_OF(texts); i++)
 		if (*text_of(request, i))
 			to = stpcpy(to, *text_of(request, i)) + 1;
@@ -46,7 +60,13 @@ static void unpack(struct smalti_broadcast *message)
 	char *at = (char *)(message + 1);
 	if (request->latents)
 		request->latents = (const float *)(void *)at;
-	at += latent_bytes(request);
+	at += data_bytes(request, 0);
+	if (request->image)
+		request->image = (const unsigned char *)at;
+	at += data_bytes(request, 1);
+	if (request->mask)
+		request->mask = (const unsigned char *)at;
+	at += data_bytes(request, 2);
 	for (size_t i = 0; i < COUNT_OF(texts); i++)
 		if (*text_of(request, i)) {
 			*text_of(request, i) = at;

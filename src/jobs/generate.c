@@ -13,6 +13,7 @@
 #include "jobs/transfer_report.h"
 #include "jobs/vae.h"
 #include "kernels/kernels.h"
+#include "kernels/layout.h"
 #include "kernels/scratch.h"
 
 void smalti_request_defaults(struct smalti_request *request)
@@ -179,6 +180,8 @@ static int hand_over(const struct smalti_image_job *work, int64_t first, int64_t
 		return -1;
 	for (int64_t row = 0; row < rows; row++)
 		smalti_kernels()->to_u8(line, pixels + row * stride, rgb + row * line);
+	for (int64_t row = 0; work->plan->request.keep_original && row < rows; row++)
+		smalti_plan_image_keep(work->plan, first + row, rgb + row * line);
 	return work->receiver.rows(work->receiver.user, first, rows, rgb, error);
 }
 
@@ -201,6 +204,31 @@ static int deliver_rows(void *user, int64_t first, int64_t rows, int64_t width, 
 		return smalti_interpolator_rows(work->resizer, first, keep, pixels, hand_over_row, work,
 						error);
 	return hand_over(work, first, keep, width * 3, pixels, error);
+}
+
+/* Reads rows of the image to begin with, for the encoder. */
+static int read_image(void *user, int64_t first, int64_t rows, int64_t width, float *pixels,
+		      struct smalti_error *error)
+{
+	const struct smalti_image_job *work = user;
+	const int64_t line = width * 3;
+	(void)error;
+	smalti_from_u8(rows * line, work->plan->image->rgb + first * line, pixels);
+	return 0;
+}
+
+/* Inserts the encoding of the image to begin with. */
+static struct smalti_diffusion_image insert_encoding(struct smalti_image_job *work)
+{
+	const struct smalti_plan *plan = work->plan;
+	const struct smalti_vae_net *encoder = plan->model->encoder;
+	return (struct smalti_diffusion_image){
+	    .moments =
+		smalti_vae_encode(encoder, work->job.task_group, &plan->image->encoding, read_image, work),
+	    .vae = &encoder->config,
+	    .draws = plan->request.posterior == SMALTI_POSTERIOR_SAMPLE,
+	    .mask = plan->image->latent_mask,
+	    .from_noise = plan->image->mask && plan->request.strength == 1};
 }
 
 static struct smalti_tile *insert_diffusion(struct smalti_image_job *work, int64_t image)
@@ -230,7 +258,15 @@ static struct smalti_tile *insert_diffusion(struct smalti_image_job *work, int64
 		if (work->texts[i])
 			diffusion.caches[diffusion.cache_count++] = work->texts[i]->cache;
 	work->job.task_group->grain = request->grain;
-	return smalti_diffuse(smalti_plan_denoiser(plan), work->job.task_group, &diffusion);
+	struct smalti_diffusion_image start = {0};
+	if (plan->image) {
+		start = insert_encoding(work);
+		diffusion.start = &start;
+	}
+	struct smalti_tile *latents =
+	    smalti_diffuse(smalti_plan_denoiser(plan), work->job.task_group, &diffusion);
+	smalti_tile_release(start.moments);
+	return latents;
 }
 
 /* Returns the number of an image's captions, and how many tokens each has. */
@@ -253,8 +289,9 @@ static int estimate(struct smalti_image_job *work, struct smalti_error *error)
 	denoising.branches = caption_tokens(work, denoising.prompt_tokens);
 	if (smalti_denoising_loads(&denoising, &smalti_strategy_none, false, 1, &load, error) < 0)
 		return -1;
-	const double decoding = work->receiver.rows ? plan->decoding.flops : 0;
-	work->flops = (double)plan->sampler->steps * load.flops + decoding;
+	work->flops = (double)plan->sampler->steps * load.flops;
+	work->flops += work->receiver.rows ? plan->decoding.flops : 0;
+	work->flops += plan->image ? plan->image->encoding.flops : 0;
 	return 0;
 }
 

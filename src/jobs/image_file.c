@@ -6,6 +6,8 @@
 #include "image/png_reader.h"
 #include "text/cleaning.h"
 
+#include <xxhash.h>
+
 /* Tells whether this program made it: 1 or 0; -1 if the machine cannot tell now. */
 static int is_ours(const struct smalti_image_file *file, struct smalti_error *error)
 {
@@ -142,6 +144,25 @@ static bool add_text(cJSON *object, const char *key, const char *text)
 	return text ? cJSON_AddStringToObject(object, key, text) : cJSON_AddNullToObject(object, key);
 }
 
+/* Adds a picture's size and digest. */
+static bool add_picture(cJSON *object, const char *key, int64_t width, int64_t height, int64_t channels,
+			const void *pixels)
+{
+	char text[64];
+	snprintf(text, sizeof(text), "%" PRId64 "x%" PRId64 " %016" PRIx64, width, height,
+		 XXH3_64bits(pixels, (size_t)(width * height * channels)));
+	return add_text(object, key, text);
+}
+
+static bool add_pictures(cJSON *o, const struct smalti_request *r)
+{
+	return add_picture(o, "init_image", r->image_width, r->image_height, 3, r->image) &&
+	       cJSON_AddNumberToObject(o, "strength", r->strength) &&
+	       (!r->posterior || add_text(o, "posterior", "mean")) &&
+	       (!r->mask || add_picture(o, "mask", r->mask_width, r->mask_height, 1, r->mask)) &&
+	       (!r->keep_original || cJSON_AddTrueToObject(o, "keep_original"));
+}
+
 static bool add_request(cJSON *o, const struct smalti_request *r, int64_t image, const char *own_scheduler)
 {
 	return add_text(o, "prompt", r->prompt) &&
@@ -153,7 +174,7 @@ static bool add_request(cJSON *o, const struct smalti_request *r, int64_t image,
 	       add_count(o, "num_inference_steps", r->steps) &&
 	       cJSON_AddNumberToObject(o, "guidance_scale", r->guidance) &&
 	       add_text(o, "scheduler", r->scheduler ? r->scheduler : own_scheduler) &&
-	       (!r->eta || cJSON_AddNumberToObject(o, "eta", r->eta)) &&
+	       (!r->image || add_pictures(o, r)) && (!r->eta || cJSON_AddNumberToObject(o, "eta", r->eta)) &&
 	       add_text(o, "noise", noises[r->noise]) &&
 	       add_text(o, "cleaning", smalti_cleanings[r->cleaning]) &&
 	       add_count(o, "tile_tokens", r->tile_tokens) && add_count(o, "tile_rows", r->tile_rows) &&

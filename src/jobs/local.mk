@@ -14,6 +14,7 @@ libcore_la_SOURCES += \
 	src/jobs/queue.c src/jobs/queue.h \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \
+	src/jobs/plan_image.c src/jobs/plan_image.h \
 	src/jobs/plan_load.c src/jobs/plan_strategy.c src/jobs/plan_strategy.h \
 	src/jobs/precision.c src/jobs/precision.h \
 	src/jobs/resizer.c src/jobs/resizer.h \

@@ -107,7 +107,11 @@ static int open_vae(struct smalti_model *model, char *const *paths, const char *
 		return -1;
 	model->vae = smalti_vae_net_new(SMALTI_VAE_DECODE, model->task_group, &config, model->vae_checkpoint,
 					smalti_precision_vae_dtype(model->precision, &config), error);
-	return model->vae ? 0 : -1;
+	if (!model->vae)
+		return -1;
+	model->encoder = smalti_vae_net_new(SMALTI_VAE_ENCODE, model->task_group, &config,
+					    model->vae_checkpoint, model->vae->compute, &model->no_encoder);
+	return 0;
 }
 
 /* Fits weights into half of the memory left for them and the images. Packed ones else stay as the file has
@@ -246,6 +250,7 @@ void smalti_model_close(struct smalti_model *model)
 		smalti_task_group_wait(model->task_group); /* its tasks read the mapped files */
 	smalti_vae_net_free(model->vae);
 	smalti_variants_free(model->variants);
+	smalti_vae_net_free(model->encoder);
 	smalti_denoiser_free(model->denoiser);
 	smalti_prompt_encoder_close(&model->text);
 	smalti_task_group_free(model->task_group);

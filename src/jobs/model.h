@@ -22,6 +22,8 @@ struct smalti_model {
 	struct smalti_denoiser *denoiser;
 	struct smalti_transformer_config transformer; /* from which it was made */
 	struct smalti_vae_net *vae;                   /* the decoder */
+	struct smalti_vae_net *encoder;               /* NULL: there is none, because of */
+	struct smalti_error no_encoder;
 	int64_t mapped_bytes; /* bytes of the files that have to be in memory under the session's limit */
 	int64_t held_bytes;   /* bytes of the session's memory that others hold */
 	char *words;          /* on which it was trained; NULL: not known */

@@ -52,8 +52,8 @@ static int read_scheduler(const struct smalti_model *model, const struct smalti_
 /* Refuses a sampler whose first step is at timestep 0, where noise is not expected. */
 static int check_first_step(const struct smalti_sampler *sampler, struct smalti_error *error)
 {
-	if (!sampler || sampler->step[0].timestep > 0)
-		return sampler ? 0 : -1;
+	if (sampler->step[0].timestep > 0)
+		return 0;
 	return smalti_fail(
 	    error, SMALTI_EINVAL,
 	    "the scheduler puts the only step at timestep 0, where there is no noise; ask for 2 "
@@ -78,8 +78,12 @@ static int make_sampler(struct smalti_plan *plan, struct smalti_error *error)
 				   "eta %g is of the scheduler \"ddim\" alone; leave it out, or ask for that",
 				   request->eta);
 	config.eta = request->eta;
+	config.strength = request->image ? request->strength : 0;
+	config.repaints = request->mask;
 	plan->sampler = smalti_sampler_new(&config, request->steps, error);
-	return check_first_step(plan->sampler, error);
+	if (!plan->sampler)
+		return -1;
+	return request->image ? 0 : check_first_step(plan->sampler, error);
 }
 
 static int check_latents(const struct smalti_plan *plan, struct smalti_error *error)
@@ -111,18 +115,38 @@ static int plan_bands(struct smalti_plan *plan, const struct smalti_vae_budget *
 				   plan->request.tile_rows, budget, &plan->decoding, error);
 }
 
+/* Returns what the VAE may take of the session's memory beside the weights. */
+static struct smalti_vae_budget vae_budget(const struct smalti_model *model)
+{
+	enum { SMALL = 8 }; /* if so many images fit, none has to delay the others' tasks */
+	struct smalti_vae_budget budget = smalti_vae_no_budget(model->session->planned_workers);
+	if (!model->session->offloads) {
+		budget.memory = smalti_memory_for_images(model);
+		budget.at_once = budget.memory / SMALL;
+	}
+	return budget;
+}
+
+/* Plans the encoding of the image to begin with, likewise, in bands of the decoding's height. */
+static int plan_encoding(struct smalti_plan *plan, struct smalti_error *error)
+{
+	const struct smalti_vae_budget budget = vae_budget(plan->model);
+	struct smalti_error ignored = SMALTI_NO_ERROR;
+	if (!plan->image)
+		return 0;
+	const int status =
+	    smalti_vae_net_plan(plan->model->encoder, plan->latent_height, plan->latent_width,
+				plan->request.tile_rows, &budget, &plan->image->encoding, &ignored);
+	return status < 0 && !plan->image->encoding.storage ? smalti_pass(error, &ignored) : 0;
+}
+
 /* Plans decoding in the session's memory beside the weights. The rest goes to the session's scratch, or the
  * image is refused at admission. Bands of no requested height are lower if tall ones do not fit. */
 static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *model, bool asked,
 			 struct smalti_error *error)
 {
-	struct smalti_vae_budget budget = smalti_vae_no_budget(model->session->planned_workers);
+	const struct smalti_vae_budget budget = vae_budget(model);
 	struct smalti_error ignored = SMALTI_NO_ERROR;
-	enum { SMALL = 8 }; /* if so many images fit, none has to delay the others' tasks */
-	if (!model->session->offloads) {
-		budget.memory = smalti_memory_for_images(model);
-		budget.at_once = budget.memory / SMALL;
-	}
 	int status = plan_bands(plan, &budget, &ignored);
 	if (status < 0 && plan->request.tile_rows > SMALTI_TILE_ROWS && !asked) {
 		plan->request.tile_rows = SMALTI_TILE_ROWS;
@@ -132,7 +156,7 @@ static int plan_decoding(struct smalti_plan *plan, const struct smalti_model *mo
 	return status < 0 && !plan->decoding.storage ? smalti_pass(error, &ignored) : 0;
 }
 
-/* Spreads the decoding's bands over the strategy's places. */
+/* Spreads the bands of the decoding, and of an encoding, over the strategy's places. */
 static int distribute_decoding(struct smalti_plan *plan, struct smalti_error *error)
 {
 	const int places = smalti_session_place_count(plan->model->session);
@@ -142,6 +166,9 @@ static int distribute_decoding(struct smalti_plan *plan, struct smalti_error *er
 	if (!shares)
 		return -1;
 	smalti_strategy_shares(smalti_strategy_last(&plan->strategy), shares, places);
+	if (plan->image &&
+	    smalti_partition_distribute(&plan->image->encoding.partition, shares, places, error) < 0)
+		return -1;
 	return smalti_partition_distribute(&plan->decoding.partition, shares, places, error);
 }
 
@@ -156,6 +183,10 @@ static void estimate_bytes(struct smalti_plan *plan, const struct smalti_model *
 	    model->text.model->functions->working_bytes(model->text.model, texts * model->text.max_tokens);
 	plan->bytes = denoising > plan->decoding.memory ? denoising : plan->decoding.memory;
 	plan->bytes = plan->bytes > encoding ? plan->bytes : encoding;
+	if (plan->image) {
+		plan->bytes = smalti_max(plan->bytes, plan->image->encoding.memory);
+		plan->bytes += smalti_plan_image_bytes(plan);
+	}
 	plan->bytes += texts * d->functions->cross_cache_bytes(d, model->text.max_tokens);
 }
 
@@ -208,7 +239,7 @@ static int set_defaults(struct smalti_plan *plan, const struct smalti_request *r
 	*r = *request;
 	r->width = r->width ? r->width : info.native_width;
 	r->height = r->height ? r->height : info.native_height;
-	if (check_request(r, error) < 0)
+	if (check_request(r, error) < 0 || smalti_plan_image_check(r, error) < 0)
 		return -1;
 	r->tile_tokens = r->tile_tokens
 			     ? r->tile_tokens
@@ -240,8 +271,8 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 	if (r->lora && !(plan->variant = smalti_variant_get(model, r->lora, error)))
 		return -1;
 	plan->request.lora = plan->variant ? plan->variant->lora : NULL;
-	if (check_latents(plan, error) < 0 || make_sampler(plan, error) < 0 ||
-	    smalti_plan_strategy_read(plan, error) < 0)
+	if (check_latents(plan, error) < 0 || smalti_plan_image_make(plan, error) < 0 ||
+	    make_sampler(plan, error) < 0 || smalti_plan_strategy_read(plan, error) < 0)
 		return -1;
 	const int places = smalti_strategy_last(&plan->strategy)->count;
 	if (!request->tile_rows)
@@ -249,7 +280,7 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 					      ? smalti_vae_shared_rows(plan->latent_height, places)
 					      : smalti_vae_band_rows(model->session, model->vae,
 								     plan->latent_height, plan->latent_width);
-	if (plan_decoding(plan, model, request->tile_rows > 0, error) < 0 ||
+	if (plan_decoding(plan, model, request->tile_rows > 0, error) < 0 || plan_encoding(plan, error) < 0 ||
 	    distribute_decoding(plan, error) < 0)
 		return -1;
 	estimate_bytes(plan, model);
@@ -282,6 +313,7 @@ struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, str
 	}
 	request->width = plan->request.width;
 	request->height = plan->request.height;
+	request->strength = plan->request.strength;
 	request->tile_tokens = plan->request.tile_tokens;
 	request->tile_rows = plan->request.tile_rows;
 	return plan;
@@ -322,6 +354,7 @@ void smalti_plan_free(struct smalti_plan *plan)
 		return;
 	smalti_variant_put(plan->model, plan->variant);
 	free(plan->sampler);
+	smalti_plan_image_free(plan->image);
 	smalti_strategy_free(&plan->strategy);
 	free(plan->share_text);
 	free(plan->strategy_text);

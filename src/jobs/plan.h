@@ -2,6 +2,7 @@
 #pragma once
 
 #include "jobs/model.h"
+#include "jobs/plan_image.h"
 #include "samplers/sampler.h"
 #include "smalti/generate.h"
 
@@ -28,7 +29,8 @@ struct smalti_plan {
 	struct smalti_sampler *sampler; /* owned */
 	struct smalti_strategy strategy;
 	struct smalti_vae_plan decoding;
-	int64_t bytes; /* held at most by one image, besides weights and captions */
+	struct smalti_plan_image *image; /* to begin with; NULL: none */
+	int64_t bytes;                   /* held at most by one image, besides weights and captions */
 };
 
 /* Returns the transformer that makes the images. */

@@ -68,6 +68,11 @@ enum { SMALTI_MAX_DISABLED_CORRECTORS = 64 };
 struct smalti_scheduler_config {
 	enum smalti_scheduler scheduler;
 
+	/* not in the file: image to image (docs/reference.md 4.6) */
+	double strength; /* above 0 to 1: which share of the steps are taken; 0: all, from noise */
+	bool repaints;   /* parts of the latents are put back behind each step: no corrector, which would
+			    begin from latents without them */
+
 	/* all schedulers but those of flow matching */
 	int64_t train_timesteps; /* num_train_timesteps, 2 … 100000; these have it, too */
 	double beta_start, beta_end;

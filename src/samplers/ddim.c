@@ -27,8 +27,8 @@ void smalti_fill_ddim(const struct smalti_schedule *schedule, struct smalti_samp
 	const struct smalti_train_sigmas *train = schedule->train;
 	/* With other spacings than leading, this misses the next step's timestep, as diffusers does. */
 	int64_t stride = train->count / schedule->steps;
-	for (int64_t i = 0; i < schedule->steps; i++) {
-		struct smalti_sampler_step *step = &sampler->step[i];
+	for (int64_t i = schedule->first; i < schedule->steps; i++) {
+		struct smalti_sampler_step *step = smalti_row(schedule, sampler, i);
 		int64_t now = (int64_t)schedule->timestep[i], then = now - stride;
 		double final_alpha_bar = config->set_alpha_to_one ? 1 : train->alpha_bar[0];
 		struct smalti_point s = smalti_point_of_alpha_bar(train->alpha_bar[now]);

@@ -7,8 +7,8 @@
 void smalti_fill_ddpm(const struct smalti_schedule *schedule, struct smalti_sampler *sampler)
 {
 	const double *alpha_bar = schedule->train->alpha_bar, least = 1e-20;
-	for (int64_t i = 0; i < schedule->steps; i++) {
-		struct smalti_sampler_step *step = &sampler->step[i];
+	for (int64_t i = schedule->first; i < schedule->steps; i++) {
+		struct smalti_sampler_step *step = smalti_row(schedule, sampler, i);
 		const int64_t now = (int64_t)schedule->timestep[i];
 		const bool last = i == schedule->steps - 1;
 		const double from = alpha_bar[now],

@@ -25,7 +25,7 @@ static int64_t order_of(const struct smalti_schedule *schedule, int64_t i)
 	if (i == schedule->steps - 2 && few)
 		order = smalti_min(order, 2);
 	for (int64_t back = 1; back < order; back++)
-		if (i < back || smalti_schedule_rests(schedule, i - back))
+		if (i - schedule->first < back || smalti_schedule_rests(schedule, i - back))
 			return back;
 	return order;
 }
@@ -86,8 +86,8 @@ void smalti_fill_dpm_solver(const struct smalti_schedule *schedule, struct smalt
 {
 	const struct smalti_scheduler_config *config = schedule->config;
 	sampler->predictions = sampler->history = (int)config->solver_order - 1;
-	for (int64_t i = 0; i < schedule->steps; i++) {
-		struct smalti_sampler_step *step = &sampler->step[i];
+	for (int64_t i = schedule->first; i < schedule->steps; i++) {
+		struct smalti_sampler_step *step = smalti_row(schedule, sampler, i);
 		const struct smalti_point s = smalti_schedule_point(schedule, i);
 		const struct smalti_point t = smalti_schedule_point(schedule, i + 1);
 		const int64_t order = order_of(schedule, i);

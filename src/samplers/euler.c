@@ -37,19 +37,20 @@ static void descend(const struct smalti_schedule *schedule, int64_t i, double si
 void smalti_fill_euler(const struct smalti_schedule *schedule, struct smalti_sampler *sampler)
 {
 	set_initial_sigma(schedule, sampler);
-	for (int64_t i = 0; i < schedule->steps; i++)
-		descend(schedule, i, schedule->sigma[i + 1], &sampler->step[i]);
+	for (int64_t i = schedule->first; i < schedule->steps; i++)
+		descend(schedule, i, schedule->sigma[i + 1], smalti_row(schedule, sampler, i));
 }
 
 void smalti_fill_euler_ancestral(const struct smalti_schedule *schedule, struct smalti_sampler *sampler)
 {
 	set_initial_sigma(schedule, sampler);
-	for (int64_t i = 0; i < schedule->steps; i++) {
+	for (int64_t i = schedule->first; i < schedule->steps; i++) {
 		const double from = schedule->sigma[i], to = schedule->sigma[i + 1];
 		const double ratio = to / from, down = to * ratio;
-		descend(schedule, i, down, &sampler->step[i]);
-		sampler->step[i].next.noise = to * sqrt(1 - ratio * ratio);
-		sampler->step[i].draws_noise = true;
+		struct smalti_sampler_step *step = smalti_row(schedule, sampler, i);
+		descend(schedule, i, down, step);
+		step->next.noise = to * sqrt(1 - ratio * ratio);
+		step->draws_noise = true;
 	}
 }
 
@@ -60,12 +61,13 @@ void smalti_fill_heun(const struct smalti_schedule *schedule, struct smalti_samp
 	set_initial_sigma(schedule, sampler);
 	sampler->predictions = 1;
 	sampler->history = 2;
-	for (int64_t i = 0; i < schedule->steps; i++) {
+	for (int64_t i = schedule->first; i < schedule->steps; i++) {
 		const double from = schedule->sigma[i], to = schedule->sigma[i + 1], half = 0.5 * (to - from);
-		descend(schedule, i, to, &sampler->step[2 * i]);
+		struct smalti_sampler_step *step = &sampler->step[2 * (i - schedule->first)],
+					   *again = step + 1;
+		descend(schedule, i, to, step);
 		if (i == schedule->steps - 1)
 			break;
-		struct smalti_sampler_step *again = &sampler->step[2 * i + 1];
 		predict(schedule, i + 1, again);
 		again->next = (struct smalti_sampler_terms){
 		    .last_x = 1 + half / from, .last_m = {-half / from}, .x = half / to, .m = -half / to};

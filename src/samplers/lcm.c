@@ -7,8 +7,8 @@
 void smalti_fill_lcm(const struct smalti_schedule *schedule, struct smalti_sampler *sampler)
 {
 	const double variance = 0.25; /* of the data: 0.5 squared */
-	for (int64_t i = 0; i < schedule->steps; i++) {
-		struct smalti_sampler_step *step = &sampler->step[i];
+	for (int64_t i = schedule->first; i < schedule->steps; i++) {
+		struct smalti_sampler_step *step = smalti_row(schedule, sampler, i);
 		const double *alpha_bar = schedule->train->alpha_bar;
 		double scaled = schedule->timestep[i] * schedule->config->timestep_scaling;
 		double total = scaled * scaled + variance;

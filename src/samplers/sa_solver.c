@@ -50,7 +50,7 @@ static struct weights advance(struct smalti_point s, struct smalti_point t, doub
 static int64_t predictor_order(const struct smalti_schedule *schedule, int64_t i)
 {
 	bool last = i == schedule->steps - 1 && schedule->config->lower_order_final;
-	bool slope_is_known = i > 0 && !smalti_schedule_rests(schedule, i - 1);
+	bool slope_is_known = i > schedule->first && !smalti_schedule_rests(schedule, i - 1);
 	return last || !slope_is_known ? 1 : schedule->config->predictor_order;
 }
 
@@ -70,12 +70,13 @@ void smalti_fill_sa_solver(const struct smalti_schedule *schedule, struct smalti
 	double older = 0;
 	sampler->predictions = 1;
 	sampler->history = 3;
-	for (int64_t i = 0; i < schedule->steps; i++) {
-		struct smalti_sampler_step *step = &sampler->step[i];
+	for (int64_t i = schedule->first; i < schedule->steps; i++) {
+		struct smalti_sampler_step *step = smalti_row(schedule, sampler, i);
 		const struct smalti_point s = smalti_schedule_point(schedule, i);
 		const struct smalti_point t = smalti_schedule_point(schedule, i + 1);
 		smalti_predict_x0(step, schedule->config->prediction, s);
-		step->corrects = i > 0 && !smalti_schedule_rests(schedule, i - 1);
+		step->corrects = i > schedule->first && !smalti_schedule_rests(schedule, i - 1) &&
+				 !schedule->config->repaints;
 		if (step->corrects)
 			step->correct = correct(schedule, i - 1);
 		const struct weights w = advance(s, t, tau_at(schedule->timestep[i]),

@@ -10,7 +10,8 @@
  * table, once, in double. */
 
 struct smalti_sampler {
-	double initial_sigma; /* the first latents are normal noise times this */
+	double initial_sigma;              /* the first latents are normal noise times this, */
+	struct smalti_sampler_level start; /* or, of image to image, an image's, with noise */
 	int predictions,
 	    history;   /* of every step: arrays of the latents' size kept between steps, besides x */
 	int64_t steps; /* calls of the model: Heun's steps are two calls, but the last */

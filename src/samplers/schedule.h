@@ -32,12 +32,13 @@ struct smalti_point {
 
 struct smalti_point smalti_point_of_alpha_bar(double alpha_bar); /* alpha² + sigma² = 1 */
 
-/* A scheduler is two functions: one places the steps among the training timesteps, one turns the
- * places into coefficients. */
+/* A scheduler is three functions: one places the steps among the training timesteps, one turns the
+ * places into coefficients, and one says what latents are at a place. */
 struct smalti_schedule {
 	const struct smalti_scheduler_config *config;
 	const struct smalti_train_sigmas *train;
 	int64_t steps;    /* 1 to train->count */
+	int64_t first;    /* of the steps that are taken: nothing is known of those before it */
 	double *timestep; /* [steps], falling */
 	double *sigma;    /* [steps + 1], f32 values as in torch, ending with the level of the result */
 };
@@ -64,8 +65,19 @@ typedef int smalti_place(struct smalti_schedule *schedule, struct smalti_error *
 smalti_place smalti_place_dpm_solver, smalti_place_unipc, smalti_place_sa_solver, smalti_place_euler,
     smalti_place_flow_match, smalti_place_ddim, smalti_place_ddpm, smalti_place_lcm;
 
-/* Fills the steps, which come with their timestep, clip and an input_scale of 1, and the sampler's
- * initial_sigma, which comes as 1, and its history; all else is 0. */
+/* Returns the level of latents before step i < steps. */
+typedef struct smalti_sampler_level smalti_level(const struct smalti_schedule *schedule, int64_t i);
+smalti_level smalti_level_of_point, smalti_level_of_sigma, smalti_level_of_timestep;
+
+/* Returns the row of step i of a scheduler with one row for each. */
+static inline struct smalti_sampler_step *smalti_row(const struct smalti_schedule *schedule,
+						     struct smalti_sampler *sampler, int64_t i)
+{
+	return &sampler->step[i - schedule->first];
+}
+
+/* Fills the steps from the first on, which come with their timestep, clip and an input_scale of 1, and the
+ * sampler's initial_sigma, which comes as 1, and its history; all else is 0. */
 typedef void smalti_fill(const struct smalti_schedule *schedule, struct smalti_sampler *sampler);
 smalti_fill smalti_fill_dpm_solver, smalti_fill_unipc, smalti_fill_sa_solver, smalti_fill_euler,
     smalti_fill_euler_ancestral, smalti_fill_heun, smalti_fill_ddim, smalti_fill_ddpm, smalti_fill_lcm;

@@ -9,6 +9,11 @@ struct smalti_sampler_terms {
 	double last_x, last_m[SMALTI_SAMPLER_PREDICTIONS], last_noise;
 };
 
+/* What latents are: that much of clean ones, and of noise. */
+struct smalti_sampler_level {
+	double clean, noise;
+};
+
 /* One step, with one call of the model. With x the latents, o the model's output for x · input_scale at
  * `timestep`, z this step's noise, and what the steps before left (their predictions m', m'', m''', the
  * latents x' that the last one started from, and its noise z'):
@@ -28,6 +33,7 @@ struct smalti_sampler_step {
 	double clip;
 	bool corrects;
 	struct smalti_sampler_terms correct, next;
+	struct smalti_sampler_level level; /* of x behind the step */
 	bool draws_noise; /* one smalti_randn of the latents' shape belongs to this step, used or not */
 	int predictions;  /* how many are kept: m' … */
 	int history; /* arrays kept in all, in this order: the predictions, x' if there are more, z' if more

@@ -238,19 +238,23 @@ int smalti_place_ddim(struct smalti_schedule *schedule, struct smalti_error *err
 	return 0;
 }
 
-/* Selects from the `original` timesteps of the distillation. */
+/* Selects from the first of the `original` timesteps of the distillation, as many as the strength says. */
 int smalti_place_lcm(struct smalti_schedule *schedule, struct smalti_error *error)
 {
-	int64_t original = schedule->config->original_inference_steps, train = schedule->train->count;
-	if (schedule->steps > original)
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "the LCM scheduler cannot do %lld steps; ask for at most "
-				   "original_inference_steps, %lld",
-				   (long long)schedule->steps, (long long)original);
+	const struct smalti_scheduler_config *config = schedule->config;
+	const double strength = config->strength > 0 ? config->strength : 1;
+	const int64_t original = config->original_inference_steps, train = schedule->train->count;
+	const int64_t usable = (int64_t)((double)original * strength);
+	if (schedule->steps > usable)
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "the LCM scheduler cannot do %lld steps at strength %g; ask for at most %lld, "
+		    "that share of original_inference_steps, %lld",
+		    (long long)schedule->steps, strength, (long long)usable, (long long)original);
 	const int64_t ratio = train / original;
 	for (int64_t i = 0; i < schedule->steps; i++) {
-		int64_t skipped = (int64_t)((double)i * ((double)original / (double)schedule->steps));
-		schedule->timestep[i] = (double)((original - skipped) * ratio - 1);
+		int64_t skipped = (int64_t)((double)i * ((double)usable / (double)schedule->steps));
+		schedule->timestep[i] = (double)((usable - skipped) * ratio - 1);
 	}
 	return 0;
 }

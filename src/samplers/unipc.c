@@ -78,7 +78,7 @@ static int order_of(const struct smalti_schedule *schedule, int64_t i)
 	if (config->lower_order_final)
 		order = smalti_min(order, schedule->steps - i);
 	for (int64_t back = 1; back < order; back++)
-		if (i < back || smalti_schedule_rests(schedule, i - back))
+		if (i - schedule->first < back || smalti_schedule_rests(schedule, i - back))
 			return (int)back;
 	return (int)order;
 }
@@ -131,7 +131,7 @@ static bool is_corrected(const struct smalti_schedule *schedule, int64_t i)
 	for (int k = 0; k < config->disabled_correctors; k++)
 		if (config->disabled_corrector[k] == i)
 			return false;
-	return !smalti_schedule_rests(schedule, i);
+	return !config->repaints && !smalti_schedule_rests(schedule, i);
 }
 
 void smalti_fill_unipc(const struct smalti_schedule *schedule, struct smalti_sampler *sampler)
@@ -139,14 +139,14 @@ void smalti_fill_unipc(const struct smalti_schedule *schedule, struct smalti_sam
 	const struct smalti_scheduler_config *config = schedule->config;
 	sampler->predictions = (int)config->solver_order;
 	sampler->history = sampler->predictions + 1;
-	for (int64_t i = 0; i < schedule->steps; i++) {
-		struct smalti_sampler_step *step = &sampler->step[i];
+	for (int64_t i = schedule->first; i < schedule->steps; i++) {
+		struct smalti_sampler_step *step = smalti_row(schedule, sampler, i);
 		const struct smalti_point s = smalti_schedule_point(schedule, i);
 		if (config->predict_x0)
 			smalti_predict_x0(step, config->prediction, s);
 		else
 			smalti_predict_noise(step, config->prediction, s);
-		step->corrects = i > 0 && is_corrected(schedule, i - 1);
+		step->corrects = i > schedule->first && is_corrected(schedule, i - 1);
 		if (step->corrects)
 			step->correct = correct(schedule, i - 1);
 		step->next = predict(schedule, i);

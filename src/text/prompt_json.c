@@ -20,6 +20,8 @@ static const struct smalti_field fields[] = {
     {FIELD_INT("num_images_per_prompt", OPTIONAL, images, 1, 1000000)},
     {FIELD_TEXT("scheduler", OPTIONAL, scheduler)},
     {FIELD_TEXT("lora", OPTIONAL, lora)},
+    {FIELD_DOUBLE("strength", OPTIONAL, strength, 0, 1)},
+    {FIELD_BOOL("keep_original", OPTIONAL, keep)},
     {FIELD_BOOL("use_resolution_binning", OPTIONAL, binning)},
 };
 enum { FIELDS = COUNT_OF(fields) };
@@ -35,7 +37,7 @@ static bool has_key(const struct smalti_field *rows, size_t count, const char *k
 static int check_keys(const cJSON *object, const struct smalti_prompt_fields *more,
 		      struct smalti_error *error)
 {
-	char known[400] = "seed";
+	char known[512] = "seed";
 	const cJSON *item;
 	for (size_t i = 0; i < FIELDS; i++)
 		smalti_append(known, sizeof(known), ", ", "%s", fields[i].key);
@@ -102,6 +104,7 @@ static int read_object(cJSON *object, struct smalti_prompt_line *line,
 		return -1;
 	line->has_guidance = cJSON_GetObjectItemCaseSensitive(object, "guidance_scale");
 	line->has_eta = cJSON_GetObjectItemCaseSensitive(object, "eta");
+	line->has_keep = cJSON_GetObjectItemCaseSensitive(object, "keep_original");
 	line->has_binning = cJSON_GetObjectItemCaseSensitive(object, "use_resolution_binning");
 	return line->id ? smalti_check_id(line->id, error) : 0;
 }

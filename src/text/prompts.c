@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/prompts.h"
 #include "base/byte_reader.h"
+#include "base/json_fields.h"
 #include "base/utf8.h"
 
 #include <fcntl.h>
@@ -102,6 +103,13 @@ static enum format recognise(const char *text)
 	return strchr("{[\"]", *text) ? JSON_ARRAY : TEXT; /* also where the line ends */
 }
 
+/* The keys that name files: whoever sends a request to a server must not name the server's. */
+#define CONFIG struct smalti_prompt_line
+static const struct smalti_field file_fields[] = {
+    {FIELD_TEXT("image", OPTIONAL, image)},
+    {FIELD_TEXT("mask", OPTIONAL, mask)},
+};
+
 static int parse_line(struct smalti_prompts *prompts, const char *text, struct smalti_prompt_line *line,
 		      struct smalti_error *error)
 {
@@ -115,8 +123,9 @@ static int parse_line(struct smalti_prompts *prompts, const char *text, struct s
 		    "such lines of it");
 	if (check_line(text, length, error))
 		return -1;
+	const struct smalti_prompt_fields more = {file_fields, COUNT_OF(file_fields), line};
 	if (prompts->format == JSON_LINES)
-		return smalti_prompt_parse_json(text, length, line, NULL, error);
+		return smalti_prompt_parse_json(text, length, line, &more, error);
 	line->prompt = smalti_format(error, "%s", text);
 	return line->prompt ? 0 : -1;
 }
@@ -160,6 +169,8 @@ struct smalti_request smalti_request_of_line(const struct smalti_request *defaul
 	request.images = line->images ? line->images : request.images;
 	request.resolution_binning = line->has_binning ? line->binning : request.resolution_binning;
 	request.guidance = line->has_guidance ? line->guidance : request.guidance;
+	request.strength = line->strength > 0 ? line->strength : request.strength;
+	request.keep_original = line->has_keep ? line->keep : request.keep_original;
 	request.eta = line->has_eta ? line->eta : request.eta;
 	return request;
 }
@@ -171,6 +182,8 @@ void smalti_prompt_line_free(struct smalti_prompt_line *line)
 	free(line->negative);
 	free(line->scheduler);
 	free(line->lora);
+	free(line->image);
+	free(line->mask);
 	*line = (struct smalti_prompt_line){0};
 }
 

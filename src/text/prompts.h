@@ -29,7 +29,10 @@ struct smalti_prompt_line {
 	double guidance;
 	bool has_eta; /* "eta": 0 to 1 */
 	double eta;
-	bool has_binning; /* "use_resolution_binning" */
+	char *image, *mask;  /* "image", "mask": paths; only in files of prompts */
+	double strength;     /* "strength": 0 to 1 */
+	bool has_keep, keep; /* "keep_original" */
+	bool has_binning;    /* "use_resolution_binning" */
 	bool binning;
 };
 

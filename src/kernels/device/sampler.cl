@@ -32,3 +32,35 @@ KERNEL(sampler_step)(GLOBAL const float *conditional, GLOBAL const float *uncond
 	for (int k = 0; k < a.step.history; k++)
 		history[i * a.step.history + k] = last[k];
 }
+
+KERNEL(draw_latents)(GLOBAL const float *moments, GLOBAL const float *scale, GLOBAL const float *noise,
+		     GLOBAL float *y, struct draw_latents_arguments a)
+{
+	const int64_t i = INDEX, count = a.channels * a.plane, channel = i / a.plane;
+	if (i >= count)
+		return;
+	const float z = noise ? moments[i] + moments[count + i] * noise[i] : moments[i];
+	y[i] = scale[channel] * (z - scale[a.channels + channel]);
+}
+
+DEVICE float noised(struct smalti_sampler_level level, float clean, float noise)
+{
+	return (float)(level.clean * clean + level.noise * noise);
+}
+
+KERNEL(add_noise)(GLOBAL const float *x, GLOBAL const float *noise, GLOBAL float *y, struct add_noise_arguments a)
+{
+	if (INDEX < a.count)
+		y[INDEX] = noised(a.level, x[INDEX], noise[INDEX]);
+}
+
+KERNEL(repaint)(GLOBAL const float *clean, GLOBAL const float *noise, GLOBAL const float *mask, GLOBAL float *x,
+		struct repaint_arguments a)
+{
+	const int64_t i = INDEX;
+	if (i >= a.rows * a.channels * a.patch * a.patch)
+		return;
+	const int64_t at = pixel_of(a.channels, a.height, a.width, a.patch, a.left, a.columns, a.first, i);
+	if (mask[at] == 0)
+		x[i] = noised(a.level, clean[at], noise[at]);
+}
