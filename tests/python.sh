@@ -53,6 +53,8 @@ grep -qxF '14 of 14 items, 0 failed' out || fail "features: $(cat out)"
 # The command's files, which have the same values.
 expect 0 '' "$SMALTI" generate -p 'a red star above a blue ring on a white background' --size 96x64 --steps 8 --seed 1 -o star.png
 expect 0 '' "$SMALTI" generate -p 'a green heart on a black background' --size 96x64 --steps 8 --seed 1 -o heart.png
+expect 0 '' "$SMALTI" generate -p 'a red star above a blue ring on a white background' --size 96x64 --steps 8 --seed 1 \
+    --image star.png --strength 0.5 --scheduler unipc -o changed.png
 expect 0 '' "$SMALTI" encode star.png -o star.npy
 cmp tour/star.npy star.npy
 expect 0 '' "$SMALTI" decode star.npy --raw --format ppm -o decoded.ppm

@@ -116,6 +116,12 @@ def generating(pipeline):
         steps = []
         pipeline.generate(prompt, num_images_per_prompt=count, on_step=lambda *step: steps.append(step), **small)
         check(steps == [(step, 8) for step in range(1, 9)], f"steps: {steps}")
+    mask = np.zeros((64, 96), bool)
+    mask[:, 48:] = True
+    painted = pipeline.generate(prompt, seed=3, image=star[::-1], mask=mask, keep_original=True, posterior="mean", **small)[0]
+    check(np.array_equal(painted[:, :48], star[::-1, :48]) and not np.array_equal(painted, star[::-1]), "repainted")
+    changed = pipeline.generate(prompt, seed=1, image=read_png(folder / "star.png"), strength=0.5, scheduler="unipc", **small)
+    check(np.array_equal(changed[0], read_png(folder / "changed.png")), "the command's changed image")
 
 
 def as_diffusers(pipeline):
@@ -160,6 +166,10 @@ def refusing(pipeline):
     refused(ValueError, ["[1, 4, 4, 8]", "[1, 4, 8, 4]"], generate, "a", width=64, height=32, latents=np.zeros((1, 4, 8, 4)))
     refused(ValueError, ["[1, 4, 4, 8]", "[1, 2, 8, 8]"], generate, "a", width=64, height=32, latents=np.zeros((1, 2, 8, 8)))
     refused(TypeError, [], generate, "a", seed=1.5)
+    refused(ValueError, ["image", "uint8", "float64"], generate, "a", image=np.zeros((64, 64, 3)))
+    refused(ValueError, ["mask", "[64, 64, 3]"], generate, "a", image=np.zeros((64, 64, 3), np.uint8),
+            mask=np.zeros((64, 64, 3), np.uint8))
+    refused(smalti.Error, ["image", "missing"], generate, "a", mask=np.zeros((64, 64), bool))
     refused(smalti.Error, ["height", "multiple of 8", "63"], pipeline.encode, np.zeros((63, 64, 3), np.uint8))
     refused(smalti.Error, ["width"], pipeline.encode, np.zeros((64, 0, 3), np.uint8))
     refused(ValueError, ["uint8"], pipeline.encode, np.zeros((64, 64, 3)))

@@ -93,12 +93,17 @@ class Pipeline(Closable):
                  guidance_scale: Optional[float] = None, num_images_per_prompt: Optional[int] = None,
                  seed: Union[int, Sequence[int]] = 0, scheduler: Optional[str] = None, eta: Optional[float] = None,
                  use_resolution_binning: Optional[bool] = None, cleaning: Optional[str] = None,
-                 latents: Optional[ArrayLike] = None, strategy: Optional[str] = None, shares: Optional[str] = None,
+                 latents: Optional[ArrayLike] = None, image: Optional[ArrayLike] = None, strength: Optional[float] = None,
+                 mask: Optional[ArrayLike] = None, keep_original: Optional[bool] = None, posterior: Optional[str] = None,
+                 lora: Optional[str] = None, strategy: Optional[str] = None, shares: Optional[str] = None,
                  output_type: str = "np", progress: Optional[Progress] = None,
                  on_step: Optional[OnStep] = None) -> NDArray[Any]:
         """Images of a prompt, or of each of several: uint8 [images, height, width, 3], those of one prompt together. None
         is what the command does: the model's size, 20 steps, guidance 4.5, an image, the model's scheduler. A seed is for
         each prompt, or one for all. `latents` float32 [images, channels, height, width] are the first noise instead.
+        `image` uint8 [height, width, 3] is what all begin with instead, resized, as `strength` says; where `mask`
+        [height, width], uint8 or bool, is black it is kept. `lora` is an adapter for these images, "PATH[:WEIGHT]", or
+        several with commas.
         With output_type "latent" the last latents come, which decode() takes, and nothing is decoded. `progress` hears
         the completed fraction of all images, from 0 to 1, about ten times per second. `on_step` hears each step once, in
         order, when all images have it behind them: its number, from 1, and the number of steps. Ctrl-C ends the call, as
@@ -112,11 +117,13 @@ class Pipeline(Closable):
             raise ValueError(f'output_type: expected "np" or "latent", found {output_type!r}')
         each = num_images_per_prompt or 1
         noise = None if latents is None else _first_noise(latents, len(prompts) * each)
+        pictures = {**_picture("image", image, (3,)), **_picture("mask", mask, ())}
         requests = [
             Options("smalti_request", lib.smalti_request_defaults, prompt=one, negative_prompt=negative_prompt,
                     height=height, width=width, steps=num_inference_steps, guidance=guidance_scale,
                     images=num_images_per_prompt, seed=seeds[number], scheduler=scheduler, eta=eta,
-                    resolution_binning=use_resolution_binning, cleaning=cleaning, strategy=strategy, shares=shares)
+                    resolution_binning=use_resolution_binning, cleaning=cleaning, lora=lora, strategy=strategy, shares=shares,
+                    strength=strength, keep_original=keep_original, posterior=posterior, **pictures)
             for number, one in enumerate(prompts)]
         with self._resource.call() as call, ExitStack() as open_things:
             plans = []
@@ -236,6 +243,20 @@ def _first_noise(latents: ArrayLike, images: int) -> NDArray[np.float32]:
     if values.ndim != 4 or values.shape[0] != images:
         raise ValueError(f"latents: expected [{images}, channels, height, width], found {list(values.shape)}")
     return values
+
+
+def _picture(name: str, pixels: Optional[ArrayLike], channels: Tuple[int, ...]) -> Dict[str, Any]:
+    """The fields of a request that begins with it."""
+    if pixels is None:
+        return {}
+    values = np.asarray(pixels)
+    if not channels and values.dtype == bool:
+        values = values * np.uint8(255)
+    if values.dtype != np.uint8 or values.ndim != 2 + len(channels) or values.shape[2:] != channels:
+        raise ValueError(f"{name}: expected uint8 {['height', 'width', *channels]}, found {values.dtype} {list(values.shape)}")
+    height, width = values.shape[:2]
+    return {name: ffi.from_buffer("unsigned char[]", np.ascontiguousarray(values)), f"{name}_height": height,
+            f"{name}_width": width}
 
 
 def _owned(states: Any, number: int) -> TextStates:
