@@ -89,6 +89,30 @@ END
 ask 200 '{"prompt":"a red star",'"$small}" -H 'Accept: image/png'
 if cmp -s answer one.png; then fail "no seed of its own"; fi
 
+# From an image: a form, with the fields of a request.
+golden=$SMALTI_TESTDATA/golden/img2img
+form=(-F prompt='a red star' -F size=64x48 -F num_inference_steps=2 -F seed=7)
+edit() {
+    get "$1" /v1/images/edits "${@:2}"
+}
+"$SMALTI" generate -p 'a red star' --size 64x48 --steps 2 --seed 7 --image "$golden/photo.png" --strength 0.5 -o changed.png -q
+edit 200 "${form[@]}" -F image=@"$golden/photo.png" -F strength=0.5 -H 'Accept: image/png'
+cmp answer changed.png
+"$SMALTI" generate -p 'a red star' --size 64x48 --steps 2 --seed 7 --image "$golden/photo.png" --mask "$golden/mask.png" \
+    --keep-original -o painted.png -q
+edit 200 "${form[@]}" -F 'image[]=@'"$golden/photo.png" -F mask=@"$golden/mask.png" -F keep_original=true -H 'Accept: image/png'
+cmp answer painted.png
+edit 400 "${form[@]}" && says '\"image\": expected a file'
+edit 400 "${form[@]}" -F image=@"$golden/photo.png" -F image=@"$golden/photo.png" && says 'found more'
+edit 400 "${form[@]}" -F image=@"$golden/cases.jsonl" && says 'image: '
+edit 400 "${form[@]}" -F image=@"$golden/photo.png" -F strength=much && says 'strength'
+edit 400 "${form[@]}" -F image=@"$golden/photo.png" -F seed=1 && says 'one such field'
+edit 415 -H 'Content-Type: application/json' -d '{"prompt":"a"}' && says 'multipart/form-data'
+edit 405 && says 'POST'
+head -c 13000000 /dev/zero >large
+edit 413 "${form[@]}" -F image=@large && says '12582912 bytes'
+ask 400 '{"prompt":"a","image":"/etc/passwd"}' && says 'unknown key'
+
 # What is wrong.
 ask 400 'x' && says 'not valid JSON'
 ask 400 '{"prompt":"a","steps":3}' && says 'unknown key'
@@ -112,7 +136,7 @@ get 414 "/$(head -c 40000 /dev/zero | tr '\0' a)"
 get 431 /health -H "X: $(head -c 40000 /dev/zero | tr '\0' a)"
 counts 'smalti_http_responses_total{code="414"} 1'
 counts 'smalti_http_responses_total{code="431"} 1'
-counts 'smalti_images_total 5'
+counts 'smalti_images_total 7'
 counts 'smalti_http_responses_total{code="404"} 2'
 
 # Without a token a page of another site gets nothing, whatever its name leads to: each path, by name and by origin.

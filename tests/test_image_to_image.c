@@ -29,7 +29,7 @@ static struct smalti_picture read_picture(const char *name, bool grey)
 	struct smalti_picture picture = {0};
 	char path[96];
 	snprintf(path, sizeof(path), "golden/img2img/%s", name);
-	SUCCEEDS(smalti_picture_read(&picture, test_data(path), &error), &error, path);
+	SUCCEEDS(smalti_picture_read(&picture, test_data(path), 1 << 20, &error), &error, path);
 	if (grey)
 		smalti_picture_make_grey(&picture);
 	return picture;

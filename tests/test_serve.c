@@ -60,6 +60,52 @@ static void requests_are_read(void)
 	}
 }
 
+/* A picture of one pixel. */
+#define PNG                                                                                                  \
+	"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\b\2\0\0\0\x90wS\xde\0\0\0\fIDATx\x9c"                 \
+	"c\xf8\xcf\xc0\0\0\3\1\1\0\xc9\xfe\x92\xef\0\0\0\0IEND\xae"                                          \
+	"B`\x82"
+#define PART(name, data) "--x\r\nContent-Disposition: form-data; name=\"" name "\"\r\n\r\n" data "\r\n"
+
+static void forms_are_read(void)
+{
+	static const struct {
+		const char *body;
+		size_t length;
+		const char *word; /* NULL: it is right */
+	} cases[] = {
+	    {BYTES(PART("prompt", "12") PART("image", PNG) PART("strength", "0.5") "--x--\r\n"), NULL},
+	    {BYTES(PART("image[]", PNG) PART("prompt", "a\r\n--") PART("mask", PNG) "--x--"), NULL},
+	    {BYTES(PART("prompt", "a") "--x--\r\n"), "expected a file"},
+	    {BYTES(PART("image", PNG) "--x--\r\n"), "\"prompt\""},
+	    {BYTES(PART("image", "PNG") PART("prompt", "a") "--x--\r\n"), "image: "},
+	    {BYTES(PART("image", PNG) PART("image", PNG) PART("prompt", "a") "--x--\r\n"), "found more"},
+	    {BYTES(PART("image", PNG) PART("prompt", "a") PART("n", "1,\"id\":2") "--x--\r\n"), "\"n\""},
+	    {BYTES(PART("image", PNG) PART("prompt", "a") PART("prompt", "b") "--x--"), "one such field"},
+	    {BYTES(PART("image", PNG) PART("prompt", "a\0b") "--x--"), "without NUL"},
+	    {BYTES(PART("image", PNG) PART("prompt", "a")), "end with the delimiter"},
+	    {BYTES(PART("image", PNG) "--x"), "end with the delimiter"},
+	    {BYTES(PART("image", PNG) "--xx\r\n"), "end of line behind"},
+	    {BYTES("--x\r\nContent-Type: text/plain\r\n\r\na\r\n--x--"), "name="},
+	    {BYTES("--x\r\n"), "end with the delimiter"},
+	    {BYTES("--\r\n"), "its delimiter"},
+	    {BYTES("{}"), "its delimiter"},
+	};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_serve_request read;
+		const int status = smalti_serve_edit_read(&read, cases[i].body, cases[i].length, &options,
+							  "tesserae", &error);
+		const char *what = cases[i].word ? cases[i].word : "a form";
+		if (cases[i].word)
+			CHECK(status == -1 && strstr(error.message, cases[i].word), error.message);
+		else
+			SUCCEEDS(status, &error, what);
+		CHECK(status < 0 || (read.request.image && read.request.image_width == 1), what);
+		smalti_serve_request_free(&read);
+	}
+}
+
 static void wrong_requests_say_why(void)
 {
 	static const struct {
@@ -446,6 +492,7 @@ static void recent_tasks_are_kept(void)
 
 static const struct test tests[] = {
     {"requests are read", requests_are_read},
+    {"forms are read", forms_are_read},
     {"wrong requests say why", wrong_requests_say_why},
     {"models have names", models_have_names},
     {"clients take turns", clients_take_turns},

@@ -115,9 +115,9 @@ void smalti_request_defaults(struct smalti_request *request);
 struct smalti_plan;
 
 /** Checks a request and plans its images. A size, tiling or strength of 0 becomes what it stands for:
- * *request is then the same request, spelled out. Strings are copied; `latents`, `image` and `mask` are not,
- * and stay until the last image was submitted. The model outlives the plan. NULL with SMALTI_EINVAL, then
- * *request is untouched. */
+ * *request is then the same request, spelled out. Strings are copied, and so are `image` and `mask` in
+ * the size that is made; `latents` are not, and stay until the last image was submitted. The model outlives
+ * the plan. NULL with SMALTI_EINVAL, then *request is untouched. */
 struct smalti_plan *smalti_request_resolve(const struct smalti_model *model, struct smalti_request *request,
 					   struct smalti_error *error);
 /** What the request's strategy and shares became, NULL where there are none: those that the same bits can be

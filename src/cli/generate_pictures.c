@@ -8,7 +8,8 @@ static int read_picture(struct smalti_named_picture *of, const char *path, bool 
 	if (of->path && strcmp(of->path, path) == 0)
 		return 0;
 	smalti_named_picture_free(of);
-	if (smalti_picture_read(&of->picture, path, error) < 0)
+	enum { MAX_PIXELS = 1 << 28 }; /* a header can claim any size */
+	if (smalti_picture_read(&of->picture, path, MAX_PIXELS, error) < 0)
 		return -1;
 	if (grey)
 		smalti_picture_make_grey(&of->picture);

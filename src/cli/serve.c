@@ -125,7 +125,8 @@ const struct smalti_command smalti_serve_command = {
     .operands = "",
     .description =
 	"Answers requests for images: POST /v1/images/generations takes the JSON of OpenAI's image API with "
-	"the names of diffusers besides (docs/serve.md). Many requests are computed at the same time; those "
+	"the names of diffusers besides, POST /v1/images/edits a form with an image to begin with "
+	"(docs/serve.md). Many requests are computed at the same time; those "
 	"that wait take turns by address. GET / is a page to try it, /health and /metrics are for "
 	"monitoring.\n\nAfter SIGINT or SIGTERM the images in progress are finished and sent; requests that "
 	"wait are answered by 503; a second signal drops them.",

@@ -2,8 +2,13 @@
 #include "image/picture.h"
 #include "image/turned.h"
 
-/* A header can claim any size. */
-static const struct smalti_image_limits limits = {.pixels = 1 << 28, .bytes = 1 << 30};
+/* Returns the limits of a picture: formats that hold an image whole take what its pixels do, and some more.
+ */
+static struct smalti_image_limits limits_of(int64_t pixels)
+{
+	enum { BYTES = 8 };
+	return (struct smalti_image_limits){.pixels = pixels, .bytes = BYTES * pixels};
+}
 
 static int read_all(struct smalti_picture *picture, struct smalti_image_reader *image,
 		    struct smalti_error *error)
@@ -31,14 +36,17 @@ static int read_picture(struct smalti_picture *picture, struct smalti_image_read
 	return status;
 }
 
-int smalti_picture_read(struct smalti_picture *picture, const char *path, struct smalti_error *error)
+int smalti_picture_read(struct smalti_picture *picture, const char *path, int64_t pixels,
+			struct smalti_error *error)
 {
+	const struct smalti_image_limits limits = limits_of(pixels);
 	return read_picture(picture, smalti_image_open(path, &limits, error), error);
 }
 
 int smalti_picture_read_memory(struct smalti_picture *picture, const char *name, const void *data,
-			       int64_t bytes, struct smalti_error *error)
+			       int64_t bytes, int64_t pixels, struct smalti_error *error)
 {
+	const struct smalti_image_limits limits = limits_of(pixels);
 	return read_picture(picture, smalti_image_open_memory(name, data, bytes, &limits, error), error);
 }
 

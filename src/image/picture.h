@@ -9,10 +9,11 @@ struct smalti_picture {
 	int64_t width, height;
 };
 
-/* Read a file, or one that is in memory, whose name is for messages. */
-int smalti_picture_read(struct smalti_picture *picture, const char *path, struct smalti_error *error);
+/* Read a file, or one that is in memory, whose name is for messages, of so many pixels at most. */
+int smalti_picture_read(struct smalti_picture *picture, const char *path, int64_t pixels,
+			struct smalti_error *error);
 int smalti_picture_read_memory(struct smalti_picture *picture, const char *name, const void *data,
-			       int64_t bytes, struct smalti_error *error);
+			       int64_t bytes, int64_t pixels, struct smalti_error *error);
 /* Makes it grey, as Pillow's convert("L"). */
 void smalti_picture_make_grey(struct smalti_picture *picture);
 void smalti_picture_free(struct smalti_picture *picture); /* makes it empty */

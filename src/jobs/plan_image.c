@@ -98,10 +98,10 @@ static int make_masks(struct smalti_plan *plan, struct smalti_error *error)
 	if (!image->latent_mask)
 		return -1;
 	for (int64_t i = 0; i < plan->made_height * width; i++)
-		rgb[i] = rgb[i * CHANNELS] >= WHITE;
+		rgb[i] = rgb[i * CHANNELS] >= WHITE ? UINT8_MAX : 0;
 	for (int64_t i = 0; i < channels * plane; i++) {
 		const int64_t row = i % plane / plan->latent_width, column = i % plan->latent_width;
-		image->latent_mask[i] = rgb[row * factor * width + column * factor];
+		image->latent_mask[i] = rgb[row * factor * width + column * factor] ? 1 : 0;
 	}
 	return 0;
 }
@@ -128,6 +128,16 @@ static int check_sizes(const struct smalti_plan *plan, struct smalti_error *erro
 	return 0;
 }
 
+/* Makes the request's pictures the plan's: who made the request may free them. */
+static void keep_pictures(struct smalti_plan *plan)
+{
+	struct smalti_request *r = &plan->request;
+	r->image = plan->image->rgb;
+	r->mask = plan->image->mask;
+	r->image_width = r->mask_width = plan->made_width;
+	r->image_height = r->mask_height = plan->made_height;
+}
+
 int smalti_plan_image_make(struct smalti_plan *plan, struct smalti_error *error)
 {
 	const struct smalti_request *r = &plan->request;
@@ -143,7 +153,10 @@ int smalti_plan_image_make(struct smalti_plan *plan, struct smalti_error *error)
 		return -1;
 	plan->image->rgb =
 	    resize(plan, (struct pixels){r->image, r->image_width, CHANNELS}, r->image_height, error);
-	return plan->image->rgb && (!r->mask || make_masks(plan, error) == 0) ? 0 : -1;
+	if (!plan->image->rgb || (r->mask && make_masks(plan, error) < 0))
+		return -1;
+	keep_pictures(plan);
+	return 0;
 }
 
 void smalti_plan_image_free(struct smalti_plan_image *image)

@@ -17,6 +17,7 @@ extern const char smalti_serve_page[] __attribute__((visibility("hidden")));
 
 enum {
 	MAX_BODY = 256 << 10,
+	MAX_FORM = 12 << 20, /* a body with pictures */
 	MAX_PASSED_OVER = 16 << 20,
 	MAX_WAITING = SMALTI_SERVE_CONNECTIONS - 100,    /* so that others are answered meanwhile */
 	MAX_CONNECTIONS = SMALTI_SERVE_CONNECTIONS + 40, /* with those that are being closed */
@@ -27,8 +28,8 @@ enum {
 /* A request from its first line on, until its answer has been sent. */
 struct exchange {
 	const struct route *route;
-	char *body;
-	size_t length;
+	struct smalti_serve_body body;
+	size_t passed_over; /* bytes of a body that is refused */
 	bool complete;
 	struct smalti_serve_refusal refusal; /* why its body is passed over */
 };
@@ -39,6 +40,12 @@ struct route {
 	enum MHD_Result (*answer)(struct smalti_server *server, struct MHD_Connection *connection,
 				  struct exchange *exchange);
 	bool open; /* without a token, too */
+	/* Of images: the type and the most bytes of a body, and what reads it. */
+	const char *type;
+	size_t most;
+	int (*read)(struct smalti_serve_request *request, const char *body, size_t length,
+		    const struct smalti_serve_options *options, const char *model,
+		    struct smalti_error *error);
 };
 
 static enum MHD_Result queue_response(struct smalti_server *server, struct MHD_Connection *connection,
@@ -211,19 +218,21 @@ static const struct {
     [SMALTI_SERVE_NO_MEMORY] = {MHD_HTTP_SERVICE_UNAVAILABLE, "no memory; try again later"},
 };
 
-static struct smalti_serve_job *read_job(struct smalti_server *server, const struct exchange *exchange,
+static struct smalti_serve_job *read_job(struct smalti_server *server, struct exchange *exchange,
 					 struct smalti_error *error)
 {
 	struct smalti_serve_request request;
 	struct smalti_serve_job *job = NULL;
-	if (smalti_serve_request_read(&request, exchange->body ? exchange->body : "", exchange->length,
-				      server->options, server->model_name, error) == 0) {
+	const struct smalti_serve_body *body = &exchange->body;
+	if (exchange->route->read(&request, body->data ? body->data : "", body->length, server->options,
+				  server->model_name, error) == 0) {
 		uint64_t seed = 0;
 		if (!request.line.has_seed && getrandom(&seed, sizeof(seed), 0) == sizeof(seed))
 			request.request.seed = seed >> (64 - SEED_BITS);
 		job = smalti_serve_job_new(server, &request, error);
 	}
 	smalti_serve_request_free(&request);
+	smalti_serve_body_free(server, &exchange->body);
 	return job;
 }
 
@@ -256,23 +265,24 @@ static enum MHD_Result enqueue(struct smalti_server *server, struct MHD_Connecti
 	return job->request.stream ? answer_stream(server, connection, job) : MHD_YES;
 }
 
-/* Accepts only JSON: a browser sends none for another site's page without asking first. */
-static bool is_json(struct MHD_Connection *connection)
+/* Accepts only the route's type. A browser sends no JSON for another site's page without asking first, and a
+ * form with its Origin, which the head was checked for. */
+static bool is_of_type(struct MHD_Connection *connection, const char *expected)
 {
 	const char *type =
 	    MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_TYPE);
-	return type && strncasecmp(type, json, strlen(json)) == 0;
+	return type && strncasecmp(type, expected, strlen(expected)) == 0;
 }
 
-static enum MHD_Result answer_generations(struct smalti_server *server, struct MHD_Connection *connection,
-					  struct exchange *exchange)
+static enum MHD_Result answer_images(struct smalti_server *server, struct MHD_Connection *connection,
+				     struct exchange *exchange)
 {
 	struct smalti_serve_job *job = smalti_serve_peer_of(connection)->job;
 	if (job)
 		return answer_job(server, connection, job);
-	if (!is_json(connection))
+	if (!is_of_type(connection, exchange->route->type))
 		return refuse(server, connection, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
-			      "expected Content-Type: application/json");
+			      "expected Content-Type: %s", exchange->route->type);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	job = read_job(server, exchange, &error);
 	if (!job)
@@ -290,12 +300,23 @@ static enum MHD_Result answer_generations(struct smalti_server *server, struct M
 }
 
 static const struct route routes[] = {
-    {"GET", "/", answer_page, true},
-    {"GET", "/health", answer_health, true},
-    {"GET", "/metrics", answer_metrics, false},
-    {"GET", "/v1/models", answer_models, false},
-    {"GET", "/v1/activity", answer_activity, false},
-    {"POST", "/v1/images/generations", answer_generations, false},
+    {.method = "GET", .path = "/", .answer = answer_page, .open = true},
+    {.method = "GET", .path = "/health", .answer = answer_health, .open = true},
+    {.method = "GET", .path = "/metrics", .answer = answer_metrics},
+    {.method = "GET", .path = "/v1/models", .answer = answer_models},
+    {.method = "GET", .path = "/v1/activity", .answer = answer_activity},
+    {.method = "POST",
+     .path = "/v1/images/generations",
+     .answer = answer_images,
+     .type = json,
+     .most = MAX_BODY,
+     .read = smalti_serve_request_read},
+    {.method = "POST",
+     .path = "/v1/images/edits",
+     .answer = answer_images,
+     .type = "multipart/form-data",
+     .most = MAX_FORM,
+     .read = smalti_serve_edit_read},
 };
 
 static const struct route *find_route(const char *path)
@@ -330,22 +351,23 @@ static struct smalti_serve_refusal check_head(const struct smalti_server *server
 	return refusal;
 }
 
-static int add_body(struct exchange *exchange, const char *data, size_t size)
+static size_t most_bytes(const struct exchange *exchange)
 {
-	if (!exchange->refusal.status && exchange->length + size > MAX_BODY)
-		exchange->refusal.status = MHD_HTTP_CONTENT_TOO_LARGE;
-	if (exchange->refusal.status) { /* passed over, so that the answer is read, but not for ever */
-		exchange->length += size;
-		return exchange->length > MAX_PASSED_OVER ? -1 : 0;
-	}
-	char *body = realloc(exchange->body, exchange->length + size + 1);
-	if (!body)
-		return -1;
-	memcpy(body + exchange->length, data, size);
-	exchange->body = body;
-	exchange->length += size;
-	body[exchange->length] = '\0';
-	return 0;
+	return exchange->route && exchange->route->most ? exchange->route->most : MAX_BODY;
+}
+
+/* Adds to the body. One that is refused is passed over, so that the answer is read, but not for ever: -1. */
+static int add_body(struct smalti_server *server, struct exchange *exchange, const char *data, size_t size)
+{
+	if (!exchange->refusal.status)
+		exchange->refusal = (struct smalti_serve_refusal){
+		    smalti_serve_body_add(server, &exchange->body, data, size, most_bytes(exchange)),
+		    "too much is being read; try again later"};
+	if (!exchange->refusal.status)
+		return 0;
+	smalti_serve_body_free(server, &exchange->body);
+	exchange->passed_over += size;
+	return exchange->passed_over > MAX_PASSED_OVER ? -1 : 0;
 }
 
 static enum MHD_Result refuse_head(struct smalti_server *server, struct MHD_Connection *connection,
@@ -356,8 +378,8 @@ static enum MHD_Result refuse_head(struct smalti_server *server, struct MHD_Conn
 		return refuse(server, connection, refusal->status, "%s expects %s", exchange->route->path,
 			      refusal->reason);
 	if (refusal->status == MHD_HTTP_CONTENT_TOO_LARGE)
-		return refuse(server, connection, refusal->status, "a request has %d bytes at most",
-			      MAX_BODY);
+		return refuse(server, connection, refusal->status, "a request has %zu bytes at most",
+			      most_bytes(exchange));
 	return refuse(server, connection, refusal->status, "%s", refusal->reason);
 }
 
@@ -403,7 +425,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
 		return begin_exchange(server, connection, exchange, method, version);
 	}
 	if (*size) {
-		const int status = add_body(exchange, data, *size);
+		const int status = add_body(server, exchange, data, *size);
 		*size = 0;
 		return status == 0 ? MHD_YES : MHD_NO;
 	}
@@ -423,7 +445,7 @@ static void completed(void *user, struct MHD_Connection *connection, void **stat
 		HOLD_MUTEX(&server->mutex);
 		smalti_serve_peer_completed(peer);
 	}
-	free(exchange->body);
+	smalti_serve_body_free(server, &exchange->body);
 	free(exchange);
 	*state = NULL;
 }

@@ -54,6 +54,7 @@ static int prepare(struct smalti_serve_job *job, struct smalti_error *error)
 		if (!image->parameters)
 			return -1;
 	}
+	smalti_serve_request_free_pictures(&job->request); /* the plan has them in the size that is made */
 	return 0;
 }
 

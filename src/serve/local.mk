@@ -3,6 +3,9 @@ noinst_LTLIBRARIES += libserve.la
 libserve_la_LIBADD = $(MICROHTTPD_LIBS)
 libserve_la_SOURCES = \
 	src/serve/answer.c \
+	src/serve/body.c \
+	src/serve/edit.c \
+	src/serve/form.c src/serve/form.h \
 	src/serve/head.c \
 	src/serve/http.c \
 	src/serve/job.c \

@@ -136,7 +136,15 @@ int smalti_serve_request_read(struct smalti_serve_request *request, const char *
 	return status == 0 ? check_limits(&request->request, options, error) : -1;
 }
 
+void smalti_serve_request_free_pictures(struct smalti_serve_request *request)
+{
+	smalti_picture_free(&request->image);
+	smalti_picture_free(&request->mask);
+	request->request.image = request->request.mask = NULL;
+}
+
 void smalti_serve_request_free(struct smalti_serve_request *request)
 {
+	smalti_serve_request_free_pictures(request);
 	smalti_prompt_line_free(&request->line);
 }

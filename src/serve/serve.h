@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/parse.h"
+#include "image/picture.h"
 #include "jobs/image_file.h"
 #include "serve/queue.h"
 #include "text/prompts.h"
@@ -32,12 +33,19 @@ char *smalti_serve_model_name(const char *path, struct smalti_error *error);
 struct smalti_serve_request {
 	struct smalti_prompt_line line; /* its texts */
 	struct smalti_request request;
+	struct smalti_picture image, mask; /* its pictures; empty: it has none */
 	bool stream;
 };
 /* Returns -1 with what is wrong with it; `model` names this server's. Free it either way. */
 int smalti_serve_request_read(struct smalti_serve_request *request, const char *body, size_t length,
 			      const struct smalti_serve_options *options, const char *model,
 			      struct smalti_error *error);
+/* edit.c: the same of a form of POST /v1/images/edits. */
+int smalti_serve_edit_read(struct smalti_serve_request *request, const char *body, size_t length,
+			   const struct smalti_serve_options *options, const char *model,
+			   struct smalti_error *error);
+/* Frees the pictures, once the request was planned. */
+void smalti_serve_request_free_pictures(struct smalti_serve_request *request);
 void smalti_serve_request_free(struct smalti_serve_request *request);
 
 /* lora.c: the adapters that requests may name. */
@@ -104,6 +112,7 @@ struct smalti_server {
 	struct smalti_image_origin origin;
 	struct smalti_serve_address address;
 	struct MHD_Daemon *daemon;
+	size_t bodies; /* bytes of requests that the HTTP library's thread holds */
 	pthread_t submitter, watcher;
 	double started;
 	atomic_bool stopping;
@@ -215,6 +224,16 @@ void smalti_serve_peer_completed(struct smalti_serve_peer *peer);
 /* @} */
 /* Watches the connections until the server is over; a thread of its own. */
 void *smalti_serve_watch(void *server);
+
+/* body.c: the body of a request; only the HTTP library's thread uses it. */
+struct smalti_serve_body {
+	char *data; /* with a NUL behind it; NULL: empty */
+	size_t length;
+};
+/* Adds bytes, up to `most` of them. Returns 0, or the status of the refusal. */
+unsigned smalti_serve_body_add(struct smalti_server *server, struct smalti_serve_body *body, const char *data,
+			       size_t size, size_t most);
+void smalti_serve_body_free(struct smalti_server *server, struct smalti_serve_body *body);
 
 /* answer.c: these return bodies, for free(); NULL without memory. */
 char *smalti_serve_error_text(unsigned status, const char *message);

@@ -21,13 +21,17 @@ FUZZER(data, size)
 		abort();
 	memcpy(body, data, size);
 	body[size] = '\0';
-	const int status = smalti_serve_request_read(&request, body, size, &options, "tesserae", &error);
+	const bool form = size > 0 && body[0] == '-';
+	const int status = (form ? smalti_serve_edit_read : smalti_serve_request_read)(
+	    &request, body, size, &options, "tesserae", &error);
 	const struct smalti_request *read = &request.request;
 	if ((status < 0) != (error.code != SMALTI_OK))
 		abort();
 	if (status == 0 &&
 	    (!read->prompt || read->images < 1 || read->images > options.images || read->steps < 1 ||
 	     read->steps > options.steps || read->width > options.width || read->height > options.height))
+		abort();
+	if (form && status == 0 && !read->image)
 		abort();
 	smalti_serve_request_free(&request);
 	smalti_serve_is_local_origin(body);
