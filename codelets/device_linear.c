@@ -78,7 +78,8 @@ static int multiply(struct smalti_device *device, const struct matmul_arguments 
 		    const struct smalti_device_memory *weight, enum smalti_dtype dtype, int64_t first,
 		    int64_t columns, const struct target *target, struct smalti_error *error)
 {
-	const struct operand_arguments operand = {columns, a->in, 0, a->in, dtype, a->compute, a->compute};
+	const struct operand_arguments operand = {
+	    columns, a->in, 0, smalti_raw_stride(dtype, a->in), dtype, a->compute, a->compute};
 	struct smalti_device_product product = target->product;
 	struct smalti_device_matrix w;
 	if (smalti_device_operand(device, SMALTI_DEVICE_WEIGHT, weight, &operand, &w, error) < 0)

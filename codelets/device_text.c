@@ -6,7 +6,8 @@ static int weight_rows(struct smalti_device *device, const struct smalti_device_
 		       int64_t rows, int64_t in, enum smalti_dtype dtype, enum smalti_dtype compute,
 		       struct smalti_device_matrix *matrix, struct smalti_error *error)
 {
-	const struct operand_arguments a = {rows, in, first * in, in, dtype, compute, compute};
+	const int64_t stride = smalti_raw_stride(dtype, in);
+	const struct operand_arguments a = {rows, in, first * stride, stride, dtype, compute, compute};
 	return smalti_device_operand(device, SMALTI_DEVICE_WEIGHT, weight, &a, matrix, error);
 }
 

@@ -93,7 +93,8 @@ int smalti_cpu_matmul_raw(const struct matmul_raw_data *data, const struct matmu
 	const void *x = a->dense ? data->x : operand(&a->matmul, data->x, error);
 	int status = x ? 0 : -1;
 	for (int64_t i = 0, column = 0; i < 3 && parts[i] && status == 0; column += a->part_out[i++]) {
-		const struct smalti_raw_weight weight = {parts[i], a->dtype[i], a->matmul.in};
+		const struct smalti_raw_weight weight = {parts[i], a->dtype[i],
+							 smalti_raw_stride(a->dtype[i], a->matmul.in)};
 		status = a->dense ? multiply_dense(data, a, &weight, a->part_out[i], column, error)
 				  : multiply_raw(data, a, x, &weight, a->part_out[i], column, error);
 	}

@@ -7,8 +7,9 @@
 static struct smalti_raw_weight part_of(const void *matrix, enum smalti_dtype dtype, int64_t in, int64_t row,
 					int64_t column)
 {
-	const int64_t at = (row * in + column) * smalti_dtype_bytes(dtype);
-	return (struct smalti_raw_weight){(const char *)matrix + at, dtype, in};
+	const int64_t stride = smalti_raw_stride(dtype, in);
+	const int64_t at = (row * stride + column) * smalti_dtype_bytes(dtype);
+	return (struct smalti_raw_weight){(const char *)matrix + at, dtype, stride};
 }
 
 double smalti_attend_heads_flops(const struct attend_heads_arguments *a)

@@ -36,6 +36,7 @@ static int open_counting(struct counting *c, int64_t layers, struct smalti_error
 	    !(c->task_group = smalti_task_group_new(c->session, "count", 0, error)) ||
 	    !(c->checkpoint = smalti_checkpoint_record(&c->inventory, SMALTI_F32, error)))
 		return -1;
+	c->checkpoint->like = smalti_weights_checkpoint(of->weights);
 	c->denoiser = of->functions->sketch(of, c->task_group, c->checkpoint, layers, error);
 	return c->denoiser ? 0 : -1;
 }

@@ -6,6 +6,8 @@
 #include "kernels/kernels.h"
 #include "kernels/matmul.h"
 
+#include <math.h>
+
 enum { TAPS = 9 };
 
 /* Returns the elements of part `i`, without those of columns that are left out. */
@@ -185,6 +187,50 @@ static int form_table(const struct smalti_weight_source *source, float *to, stru
 	return 0;
 }
 
+/* Makes a row of int8 of the columns that are taken: those of the file, if it has such rows, else rounded
+ * values. */
+static int form_int8_row(const struct smalti_weight_source *source, int i, int64_t row, float *values,
+			 char *to, struct smalti_error *error)
+{
+	const struct smalti_tensor_view *part = &source->part[i];
+	const int64_t columns = smalti_tensor_row(part);
+	float scale;
+	if (part->coding == &smalti_coding_i8 && !source->merge[i]) {
+		scale = smalti_tensor_scale(&part->scale, row);
+		memcpy(to, (const char *)part->data + row * columns + source->first_in, (size_t)source->in);
+	} else {
+		if (!source->merge[i])
+			smalti_tensor_values(part, row, 1, values);
+		else if (smalti_merge_rows(source->merge[i], source->first_out + row, 1, 0, columns, values,
+					   error) < 0)
+			return -1;
+		scale = smalti_int8_scale(values, columns);
+		if (!isfinite(scale))
+			return smalti_fail(error, SMALTI_ECORRUPT, "tensor %s has values that are not finite",
+					   part->name);
+		smalti_int8_round(values + source->first_in, source->in, scale, (int8_t *)to);
+	}
+	memcpy(to + smalti_int8_scale_at(source->in), &scale, sizeof(scale));
+	return 0;
+}
+
+static int form_int8(const struct smalti_weight_source *source, char *to, int64_t bytes,
+		     struct smalti_error *error)
+{
+	int64_t longest = 1;
+	for (int i = 0; i < source->parts; i++)
+		longest = smalti_max(longest, smalti_tensor_row(&source->part[i]));
+	SCOPED(free) float *values = smalti_calloc(longest, sizeof(*values), error);
+	if (!values)
+		return -1;
+	memset(to, 0, (size_t)bytes);
+	for (int i = 0; i < source->parts; i++)
+		for (int64_t r = 0; r < source->part[i].shape[0]; r++, to += smalti_int8_stride(source->in))
+			if (form_int8_row(source, i, r, values, to, error))
+				return -1;
+	return 0;
+}
+
 static int make(const void *weight, enum smalti_device_kind device, void *memory, int64_t bytes,
 		struct smalti_error *error)
 {
@@ -192,6 +238,8 @@ static int make(const void *weight, enum smalti_device_kind device, void *memory
 	int status;
 	if (source->kind == SMALTI_WEIGHT_TABLE)
 		status = form_table(source, memory, error);
+	else if (source->kind == SMALTI_WEIGHT_INT8)
+		status = form_int8(source, memory, bytes, error);
 	else
 		status = needs_copy(source) ? form_copied(source, device, memory, bytes, error)
 					    : form(source, device, memory, bytes, error);
@@ -205,6 +253,8 @@ static int64_t cpu_bytes(const struct smalti_weight_source *source, struct smalt
 {
 	if (source->kind == SMALTI_WEIGHT_VECTOR || source->kind == SMALTI_WEIGHT_TABLE)
 		return all_elements(source) * (int64_t)sizeof(float);
+	if (source->kind == SMALTI_WEIGHT_INT8)
+		return source->out * smalti_int8_stride(source->in);
 	if (source->kind == SMALTI_WEIGHT_KERNEL)
 		return smalti_conv_packed_bytes(source->in, source->out, source->stride, source->compute,
 						error);
@@ -214,6 +264,8 @@ static int64_t cpu_bytes(const struct smalti_weight_source *source, struct smalt
 static int64_t device_bytes(const struct smalti_weight_source *source)
 {
 	const int64_t count = all_elements(source);
+	if (source->kind == SMALTI_WEIGHT_INT8)
+		return source->out * smalti_int8_stride(source->in);
 	return source->kind == SMALTI_WEIGHT_VECTOR ? smalti_bias_bytes(count, source->compute)
 						    : count * smalti_dtype_bytes(source->compute);
 }

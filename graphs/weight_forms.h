@@ -14,6 +14,8 @@ enum { SMALTI_WEIGHT_PARTS = 3 };
  *   matrix     [out, in], the parts stacked along `out`, in `compute`
  *   kernel     a convolution [out, in, 3, 3], in `compute`
  *   table      rows as f32, of a tensor that is coded in the file, or that adapters change
+ *   int8       [out, in], the parts stacked along `out`, as rows of int8 with their scales (base/int8.h),
+ * everywhere
  *
  * A CPU has matrices and kernels packed (kernels/matmul.h, conv.h), a device has them plain; its kernels are
  * [out, 3, 3, in]. */
@@ -21,7 +23,8 @@ enum smalti_weight_kind {
 	SMALTI_WEIGHT_VECTOR,
 	SMALTI_WEIGHT_MATRIX,
 	SMALTI_WEIGHT_KERNEL,
-	SMALTI_WEIGHT_TABLE
+	SMALTI_WEIGHT_TABLE,
+	SMALTI_WEIGHT_INT8
 };
 
 struct smalti_weight_source {

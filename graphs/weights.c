@@ -29,14 +29,14 @@ struct smalti_weights *smalti_weights_new(struct smalti_task_group *task_group,
 	return weights;
 }
 
-const struct smalti_checkpoint *smalti_weights_checkpoint(const struct smalti_weights *weights)
-{
-	return weights->checkpoint;
-}
-
 int smalti_weights_status(const struct smalti_weights *weights, struct smalti_error *error)
 {
 	return smalti_pass(error, &weights->error);
+}
+
+const struct smalti_checkpoint *smalti_weights_checkpoint(const struct smalti_weights *weights)
+{
+	return weights->checkpoint;
 }
 
 void smalti_weights_set_transient(struct smalti_weights *weights, bool transient)
@@ -224,6 +224,35 @@ struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_
 	return vector(weights, SMALTI_F32, 2, (const int64_t[]){rows, columns}, name);
 }
 
+bool smalti_weight_is_int8(const struct smalti_weight *weight)
+{
+	return weight && weight->source.kind == SMALTI_WEIGHT_INT8;
+}
+
+/* Tells whether the file has all parts as rows of int8. */
+static bool stored_as_int8(const struct smalti_weight *weight)
+{
+	int count = 0;
+	for (int i = 0; i < weight->source.parts; i++)
+		count += weight->source.part[i].coding == &smalti_coding_i8;
+	return count && count == weight->source.parts;
+}
+
+struct smalti_weight *smalti_weights_factor(struct smalti_weights *weights, int64_t rows, int64_t columns,
+					    enum smalti_dtype *dtype, const char *name)
+{
+	struct smalti_weight *weight = smalti_weights_table(weights, rows, columns, dtype, name);
+	if (!weight || !(weights->checkpoint->wants_int8 || stored_as_int8(weight)))
+		return weight;
+	weights->bytes -= made_bytes(weight);
+	weight->raw = false;
+	weight->source.kind = SMALTI_WEIGHT_INT8;
+	weight->source.in = columns;
+	weight->source.out = rows;
+	*dtype = SMALTI_I8;
+	return whole(weight);
+}
+
 struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					   enum smalti_dtype *dtype, const char *name)
 {
@@ -296,6 +325,8 @@ struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64
 			add_part(vector_of_biases, 1, (const int64_t[]){out / count}, name);
 	}
 	struct smalti_linear linear = {.in = in, .out = out, .compute = weights->compute};
+	if (stored_as_int8(weight))
+		weight->source.kind = SMALTI_WEIGHT_INT8;
 	linear.weight = whole_matrix(weight, weights->compute, in, out);
 	linear.bias = bias ? whole_for(vector_of_biases, weights->compute) : NULL;
 	return linear;
@@ -419,6 +450,8 @@ struct smalti_weight *smalti_weights_table_rows(const struct smalti_weight *tabl
 	if (!weight)
 		return NULL;
 	weight->raw = table->raw;
+	weight->source.in = columns;
+	weight->source.out = rows;
 	return whole(weight);
 }
 

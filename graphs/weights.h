@@ -58,12 +58,13 @@ struct smalti_weights *smalti_weights_of_parameters(const struct smalti_paramete
 						    enum smalti_dtype compute, struct smalti_error *error);
 bool smalti_weights_train(const struct smalti_weights *weights);
 const struct smalti_parameters *smalti_weights_parameters(const struct smalti_weights *weights);
-const struct smalti_checkpoint *smalti_weights_checkpoint(const struct smalti_weights *weights);
 int smalti_weights_status(const struct smalti_weights *weights, struct smalti_error *error);
 /* Sets whether made forms live only until smalti_weight_done() and are made again at the next use. Otherwise,
  * and at first, they live as long as the weights. */
 void smalti_weights_set_transient(struct smalti_weights *weights, bool transient);
 bool smalti_weights_is_transient(const struct smalti_weights *weights);
+/* Returns the checkpoint that they lie in. */
+const struct smalti_checkpoint *smalti_weights_checkpoint(const struct smalti_weights *weights);
 /* Returns the bytes of all packed forms together, made or not; 0 when they are transient. */
 int64_t smalti_weights_bytes(const struct smalti_weights *weights);
 /* Returns the bytes of the tensors in the file. */
@@ -88,6 +89,10 @@ struct smalti_weight *smalti_weights_vector(struct smalti_weights *weights, int6
  * there, or that adapters change, the form is f32. */
 struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					   enum smalti_dtype *dtype, const char *name);
+/* Adds a table that products read. It is rows of int8, which *dtype says, if the file has such, or if the
+ * checkpoint wants them. */
+struct smalti_weight *smalti_weights_factor(struct smalti_weights *weights, int64_t rows, int64_t columns,
+					    enum smalti_dtype *dtype, const char *name);
 /* Adds rows first … first + rows − 1 of such a table. */
 struct smalti_weight *smalti_weights_table_rows(const struct smalti_weight *table, int64_t first,
 						int64_t rows, int64_t columns);
@@ -98,7 +103,8 @@ struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_
 struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64_t count, int64_t rows,
 					   int64_t columns, const char *name);
 
-/* Adds up to 3 matrices [out, in] stacked along out: prefix + part + ".weight" (and ".bias"). */
+/* Adds up to 3 matrices [out, in] stacked along out: prefix + part + ".weight" (and ".bias"). They stay rows
+ * of int8 if the file has all of them so. */
 struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64_t in, int64_t out, bool bias,
 					   const char *prefix, const char *const parts[3]);
 /* Adds a 1×1 convolution [out, in, 1, 1], which is a matrix. */
@@ -132,6 +138,8 @@ struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struc
 /* Says that the last task that reads it for now has been inserted. NULL is allowed. */
 void smalti_weight_done(struct smalti_weight *weight);
 
+/* Tells whether its form is rows of int8. */
+bool smalti_weight_is_int8(const struct smalti_weight *weight);
 /* Describes a matrix that is left raw. Part `index` (below 3) is one of those stacked; NULL past the last. */
 bool smalti_weight_is_raw(const struct smalti_weight *weight);
 struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index);

@@ -58,3 +58,17 @@ refuse 1 'is a pipeline' "$SMALTI" quantize "$SMALTI_MODELS/tesserae" whole
 refuse 1 'is neither of a T5 text encoder nor' "$SMALTI" quantize "$SMALTI_MODELS/tesserae/vae" vae
 refuse 2 'found 1' "$SMALTI" quantize "$SMALTI_MODELS/tesserae/vae"
 [ -z "$(find . -name '*.part')" ] || fail "left $(find . -name '*.part')"
+
+# A plan counts the memory that the weights take: those of the blocks are integers here, elsewhere f32.
+held() { generate --plan --json "$@" | sed -n 's/.*"weights":\([0-9.]*\).*/\1/p'; }
+whole=$(held) few=$(held --transformer int8-transformer)
+awk -v whole="$whole" -v few="$few" 'BEGIN { exit !(few > 0 && few < 0.4 * whole) }' || fail "weights: $few of $whole bytes"
+
+# The text encoder's weights become integers on request; an image says so by its model.
+generate -q --text-encoder-precision int8 -o eight.png
+! cmp -s embedded.png eight.png || fail 'the text encoder is not int8'
+generate -q --text-encoder-precision stored -o stored.png
+cmp embedded.png stored.png
+model() { grep -qaoE '"model":"[0-9a-f]{32}"' "$1" && grep -aoE '"model":"[0-9a-f]{32}"' "$1" | head -1; }
+[ "$(model eight.png)" != "$(model embedded.png)" ] || fail 'both are of one model'
+refuse 2 'stored, int8' generate --text-encoder-precision f8

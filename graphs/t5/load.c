@@ -7,7 +7,7 @@ static struct smalti_t5_matrix load_matrix(struct smalti_t5 *t5, int64_t count, 
 	struct smalti_t5_matrix matrix = {.count = count, .each = each, .in = in};
 	char full[128];
 	snprintf(full, sizeof(full), "%s%s.weight", prefix, name);
-	matrix.weight = smalti_weights_table(t5->encoder.weights, count * each, in, &matrix.dtype, full);
+	matrix.weight = smalti_weights_factor(t5->encoder.weights, count * each, in, &matrix.dtype, full);
 	return matrix;
 }
 
@@ -42,7 +42,9 @@ static void load_block(struct smalti_t5 *t5, int64_t i)
 void smalti_t5_load(struct smalti_t5 *t5)
 {
 	const struct smalti_t5_config *c = &t5->config;
-	t5->embedding = load_matrix(t5, c->vocabulary, 1, c->width, "", "shared");
+	t5->embedding = (struct smalti_t5_matrix){.count = c->vocabulary, .each = 1, .in = c->width};
+	t5->embedding.weight = smalti_weights_table(t5->encoder.weights, c->vocabulary, c->width,
+						    &t5->embedding.dtype, "shared.weight");
 	t5->relative_bias =
 	    smalti_weights_rows(t5->encoder.weights, c->buckets, c->heads,
 				"encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight");

@@ -26,10 +26,12 @@ enum smalti_precision { SMALTI_PRECISION_F32, SMALTI_PRECISION_BF16, SMALTI_PREC
 struct smalti_lora { const char *path;
 double weight;
 };
+enum smalti_text_encoder_precision { SMALTI_TEXT_ENCODER_STORED, SMALTI_TEXT_ENCODER_INT8 };
 struct smalti_model_options { const char *directory;
 const char *tokenizer, *text_encoder, *transformer, *vae, *scheduler;
 const char *variant;
 enum smalti_precision precision;
+enum smalti_text_encoder_precision text_encoder_precision;
 const struct smalti_lora *loras;
 int64_t lora_count;
 };

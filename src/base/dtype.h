@@ -8,10 +8,10 @@
 
 static inline int64_t smalti_dtype_bytes(enum smalti_dtype dtype)
 {
-	return dtype == SMALTI_F32 ? 4 : 2;
+	return dtype == SMALTI_F32 ? 4 : dtype == SMALTI_I8 ? 1 : 2;
 }
 
-const char *smalti_dtype_name(enum smalti_dtype dtype); /* "f32", "f16", "bf16" */
+const char *smalti_dtype_name(enum smalti_dtype dtype); /* "f32", "f16", "bf16", "int8" */
 
 static inline float smalti_bf16_to_f32(uint16_t value)
 {
@@ -33,6 +33,8 @@ static inline uint16_t smalti_f32_to_bf16(float value)
 
 float smalti_f16_to_f32(uint16_t value);
 uint16_t smalti_f32_to_f16(float value); /* rounds to nearest even, overflow to infinity */
+
+/* These are of floating point alone. */
 
 /* Rounds a value to `dtype`. */
 float smalti_round(enum smalti_dtype dtype, float value);

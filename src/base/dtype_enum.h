@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The element types of weights, activations and features. Device kernels include it, too. */
-enum smalti_dtype { SMALTI_F32, SMALTI_F16, SMALTI_BF16 };
+/* The element types of weights, activations and features; weights alone may be rows of int8 (base/int8.h).
+ * Device kernels include it, too. */
+enum smalti_dtype { SMALTI_F32, SMALTI_F16, SMALTI_BF16, SMALTI_I8 };

@@ -431,6 +431,9 @@ int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const cha
 		const struct smalti_tensor_view *added = smalti_inventory_add(
 		    checkpoint->record, name, checkpoint->record_dtype, rank, shape, error);
 		*view = added ? *added : (struct smalti_tensor_view){.name = name};
+		const struct smalti_checkpoint_entry *coded =
+		    checkpoint->like ? smalti_checkpoint_entry(checkpoint->like, name) : NULL;
+		view->coding = coded ? coded->view.coding : NULL;
 		return added ? 0 : -1;
 	}
 	shape_text(rank, shape, wanted);

@@ -29,9 +29,11 @@ struct smalti_checkpoint {
 		/* @} */
 	} * entries; /* in bytewise order of their (present) names */
 	int64_t count;
+	bool wants_int8; /* tables that products read become rows of int8; the caller's to set */
 	struct smalti_inventory *record; /* NULL: the weights are in files */
 	enum smalti_dtype record_dtype;
 	const struct smalti_adapter_set *adapters; /* that change tensors; NULL: none */
+	const struct smalti_checkpoint *like; /* of a record: tensors are coded as here, NULL: as none */
 };
 
 #define SMALTI_STEM_DIFFUSERS "diffusion_pytorch_model" /* transformer and vae */

@@ -95,7 +95,7 @@ const struct smalti_identity_remedy smalti_extract_remedies[] = {
     {"text.captions", "--caption-key"},
     {"text.cleaning", "--clean"},
     {"text.max_tokens", "--max-tokens"},
-    {"text.model", "--model, or --tokenizer and --text-encoder,"},
+    {"text.model", "--model, or --tokenizer, --text-encoder and --text-encoder-precision,"},
     {"text", "--t5 or --vae"},
     {"pictures.image_size", "--img-size"},
     {"pictures.fit", "--fit"},

@@ -54,8 +54,7 @@ static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGE
 	SCOPED(free)
 	char *encoder = smalti_model_component(o->text_encoder, directory, "text_encoder", error);
 	return tokenizer && encoder &&
-		       smalti_prompt_encoder_open(&parts->text, parts->weights, tokenizer, encoder,
-						  o->variant, smalti_precision_dtype(o->precision),
+		       smalti_prompt_encoder_open(&parts->text, parts->weights, tokenizer, encoder, o,
 						  error) == 0
 		   ? smalti_prompt_encoder_digest(&parts->text, tokenizer, encoder, digest, error)
 		   : -1;

@@ -182,12 +182,11 @@ static int open_parts(struct smalti_model *model, char *const *paths, const stru
 	    smalti_scheduler_config_read(paths[SCHEDULER_FILE], class, &model->scheduler,
 					 &model->no_scheduler, error) < 0)
 		return -1;
-	if (smalti_prompt_encoder_open_files(&model->text, paths[TOKENIZER], paths[TEXT_ENCODER], o->variant,
-					     error) < 0 ||
+	if (smalti_prompt_encoder_open_files(&model->text, paths[TOKENIZER], paths[TEXT_ENCODER], o, error) <
+		0 ||
 	    open_transformer_files(model, paths, o->variant, error) < 0 ||
 	    open_adapters(model, o, error) < 0 ||
-	    smalti_prompt_encoder_open_model(&model->text, model->task_group,
-					     smalti_precision_dtype(o->precision), error) < 0 ||
+	    smalti_prompt_encoder_open_model(&model->text, model->task_group, o, error) < 0 ||
 	    open_transformer(model, error) < 0 || open_vae(model, paths, o->variant, error) < 0)
 		return -1;
 	if (smalti_model_check(&index, &model->transformer, &model->vae->config, &model->text.config, error) <
@@ -219,6 +218,8 @@ struct smalti_model *smalti_model_open_beside(struct smalti_session *session,
 	smalti_model_defaults(&defaults);
 	options = options ? options : &defaults;
 	if (smalti_check_given(session, "session", error) < 0 ||
+	    smalti_check_range((int)options->text_encoder_precision, 0, SMALTI_TEXT_ENCODER_INT8,
+			       "precision of the text encoder", error) < 0 ||
 	    smalti_precision_choose(options->precision, session, error) < 0)
 		return NULL;
 	struct smalti_model *model = smalti_calloc(1, sizeof(*model), error);

@@ -9,6 +9,9 @@ const char *const smalti_precisions[] = {[SMALTI_PRECISION_F32] = "f32",
 					 [SMALTI_PRECISION_TF32] = "tf32",
 					 NULL};
 
+const char *const smalti_text_encoder_precisions[] = {
+    [SMALTI_TEXT_ENCODER_STORED] = "stored", [SMALTI_TEXT_ENCODER_INT8] = "int8", NULL};
+
 int smalti_precision_choose(enum smalti_precision precision, struct smalti_session *session,
 			    struct smalti_error *error)
 {

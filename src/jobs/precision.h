@@ -8,6 +8,8 @@
 
 /* The names by enum smalti_precision: "f32", …, ended by NULL. */
 extern const char *const smalti_precisions[];
+/* The names by enum smalti_text_encoder_precision. */
+extern const char *const smalti_text_encoder_precisions[];
 
 /* Makes the workers of a session (NULL: CPUs without one) compute in a precision. -1 with SMALTI_EINVAL for a
  * number that is no precision, or that other models of the session exclude; SMALTI_EUNSUPPORTED for one that

@@ -2,40 +2,43 @@
 #include "jobs/prompt_encoder.h"
 #include "checkpoint/pipeline_directory.h"
 #include "jobs/model.h"
+#include "jobs/precision.h"
 #include "text/cleaning.h"
 
 int smalti_prompt_encoder_open_files(struct smalti_prompt_encoder *encoder, const char *tokenizer,
-				     const char *directory, const char *variant, struct smalti_error *error)
+				     const char *directory, const struct smalti_model_options *how,
+				     struct smalti_error *error)
 {
 	if (smalti_component_check(directory, error) < 0 || smalti_component_check(tokenizer, error) < 0)
 		return -1;
-	encoder->checkpoint = smalti_checkpoint_open(directory, SMALTI_STEM_T5, variant, error);
+	encoder->checkpoint = smalti_checkpoint_open(directory, SMALTI_STEM_T5, how->variant, error);
 	if (!encoder->checkpoint ||
 	    smalti_t5_config_open(directory, encoder->checkpoint, &encoder->config, error) < 0)
 		return -1;
+	encoder->checkpoint->wants_int8 = how->text_encoder_precision == SMALTI_TEXT_ENCODER_INT8;
 	encoder->cleaner = smalti_cleaner_new(error);
 	encoder->tokenizer = smalti_tokenizer_open(tokenizer, error);
 	return encoder->cleaner && encoder->tokenizer ? 0 : -1;
 }
 
 int smalti_prompt_encoder_open_model(struct smalti_prompt_encoder *encoder,
-				     struct smalti_task_group *task_group, enum smalti_dtype compute,
-				     struct smalti_error *error)
+				     struct smalti_task_group *task_group,
+				     const struct smalti_model_options *how, struct smalti_error *error)
 {
-	encoder->model =
-	    encoder->known
-		? smalti_known_texts_new(encoder->known, &encoder->config, encoder->checkpoint, error)
-		: smalti_t5_new(task_group, &encoder->config, encoder->checkpoint, compute, error);
+	encoder->model = encoder->known ? smalti_known_texts_new(encoder->known, &encoder->config,
+								 encoder->checkpoint, error)
+					: smalti_t5_new(task_group, &encoder->config, encoder->checkpoint,
+							smalti_precision_dtype(how->precision), error);
 	return encoder->model ? 0 : -1;
 }
 
 int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
-			       const char *tokenizer, const char *directory, const char *variant,
-			       enum smalti_dtype compute, struct smalti_error *error)
+			       const char *tokenizer, const char *directory,
+			       const struct smalti_model_options *how, struct smalti_error *error)
 {
-	return smalti_prompt_encoder_open_files(encoder, tokenizer, directory, variant, error) < 0
+	return smalti_prompt_encoder_open_files(encoder, tokenizer, directory, how, error) < 0
 		   ? -1
-		   : smalti_prompt_encoder_open_model(encoder, task_group, compute, error);
+		   : smalti_prompt_encoder_open_model(encoder, task_group, how, error);
 }
 
 void smalti_prompt_encoder_close(struct smalti_prompt_encoder *encoder)
@@ -67,14 +70,16 @@ int smalti_prompt_encoder_open_of(struct smalti_prompt_encoder *encoder, struct 
 				  const struct smalti_model_options *model, char **directory,
 				  char digest[SMALTI_DIGEST_LENGTH + 1], struct smalti_error *error)
 {
+	struct smalti_model_options how = *model;
+	how.precision = SMALTI_PRECISION_F32;
 	const char *whole = model->directory ? model->directory : smalti_embedded_model(error);
 	if (!whole)
 		return -1;
 	SCOPED(free) char *tokenizer = smalti_model_component(model->tokenizer, whole, "tokenizer", error);
 	*directory = smalti_model_component(model->text_encoder, whole, "text_encoder", error);
 	return tokenizer && *directory &&
-		       smalti_prompt_encoder_open(encoder, task_group, tokenizer, *directory, model->variant,
-						  SMALTI_F32, error) == 0
+		       smalti_prompt_encoder_open(encoder, task_group, tokenizer, *directory, &how, error) ==
+			   0
 		   ? smalti_prompt_encoder_digest(encoder, tokenizer, *directory, digest, error)
 		   : -1;
 }

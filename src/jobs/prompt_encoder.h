@@ -19,15 +19,17 @@ struct smalti_prompt_encoder {
 	int64_t max_tokens;                     /* of a text, with its end mark; the caller's to set */
 };
 
-/* Open both directories: first the files, then the model, or all at once. Close it in any case. @{ */
+/* Open both directories: first the files, then the model, or all at once. Of the options they take the
+ * variant and the precisions. Close it in any case. @{ */
 int smalti_prompt_encoder_open_files(struct smalti_prompt_encoder *encoder, const char *tokenizer,
-				     const char *directory, const char *variant, struct smalti_error *error);
-int smalti_prompt_encoder_open_model(struct smalti_prompt_encoder *encoder,
-				     struct smalti_task_group *task_group, enum smalti_dtype compute,
+				     const char *directory, const struct smalti_model_options *how,
 				     struct smalti_error *error);
+int smalti_prompt_encoder_open_model(struct smalti_prompt_encoder *encoder,
+				     struct smalti_task_group *task_group,
+				     const struct smalti_model_options *how, struct smalti_error *error);
 int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
-			       const char *tokenizer, const char *directory, const char *variant,
-			       enum smalti_dtype compute, struct smalti_error *error);
+			       const char *tokenizer, const char *directory,
+			       const struct smalti_model_options *how, struct smalti_error *error);
 /* @} */
 void smalti_prompt_encoder_close(struct smalti_prompt_encoder *encoder);
 

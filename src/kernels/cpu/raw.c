@@ -297,6 +297,34 @@ INLINE void widen(enum smalti_dtype dtype, const enum smalti_dtype compute, cons
 	}
 }
 
+/* Widens integers likewise, by way of bf16, in which they are exact. */
+static void widen_int8(const struct panel *panel, int64_t outputs, int64_t depth, float *to)
+{
+	enum { INPUTS = LINE_BYTES / 2 };
+	char staged[OUTPUTS * LINE_BYTES] __attribute__((aligned(LINE_BYTES)));
+	for (int64_t k = 0; k < depth; k += INPUTS) {
+		const int64_t count = smalti_min(depth - k, INPUTS);
+		const char *from = panel->from + k;
+		for (int64_t o = 0; o < OUTPUTS; o++) {
+			int8_t integers[INPUTS] = {0};
+			uint16_t *exact = (uint16_t *)(staged + o * LINE_BYTES);
+			if (count == INPUTS)
+				memcpy(integers, from, INPUTS);
+			else
+				memcpy(integers, from, (size_t)count);
+			for (int i = 0; i < INPUTS; i++) {
+				const float value = (float)integers[i];
+				uint32_t bits;
+				memcpy(&bits, &value, sizeof(bits));
+				exact[i] = (uint16_t)(bits >> 16);
+			}
+			from += o < outputs - 1 ? panel->stride : 0;
+		}
+		for (int64_t at = 0; at < 2 * count; at += 16)
+			turn_halves(SMALTI_BF16, SMALTI_F32, staged + at, to + (k + at / 2) * OUTPUTS);
+	}
+}
+
 INLINE void widen_for(enum smalti_dtype dtype, enum smalti_dtype compute, const struct panel *panel,
 		      int64_t outputs, int64_t depth, float *to)
 {
@@ -311,7 +339,10 @@ INLINE void widen_for(enum smalti_dtype dtype, enum smalti_dtype compute, const 
 static void widen_panel(const struct smalti_matmul *m, enum smalti_dtype dtype, const struct panel *panel,
 			int64_t outputs, int64_t depth, float *to)
 {
-	FOR_DTYPE(dtype, widen_for, m->compute, panel, outputs, depth, to);
+	if (dtype == SMALTI_I8)
+		widen_int8(panel, outputs, depth, to);
+	else
+		FOR_DTYPE(dtype, widen_for, m->compute, panel, outputs, depth, to);
 }
 
 /* The next weights, prefetched during products. */
@@ -456,10 +487,25 @@ static void multiply_block(const struct operands *o, const struct work *work, co
 	*packing = aside.packing;
 }
 
-static void finish_block(const struct operands *o, const struct block *block, const float *z,
-			 const float *bias, const void *operand, int64_t y_stride, void *y)
+/* Multiplies a block's sums by the scales of rows of int8. */
+static void scale_block(const struct operands *o, const struct block *block, float *z)
 {
 	const int64_t out = o->matmul->out;
+	for (int64_t first = 0; first < out; first += OUTPUTS, z += o->partition.rows * OUTPUTS) {
+		float scales[OUTPUTS] = {0};
+		for (int64_t i = 0; i < smalti_min(OUTPUTS, out - first); i++)
+			scales[i] = scale_of(o->weight, o->matmul->in, first + i);
+		for (int64_t i = 0; i < block->rows * OUTPUTS; i++)
+			z[i] *= scales[i % OUTPUTS];
+	}
+}
+
+static void finish_block(const struct operands *o, const struct block *block, float *z, const float *bias,
+			 const void *operand, int64_t y_stride, void *y)
+{
+	const int64_t out = o->matmul->out;
+	if (o->weight->dtype == SMALTI_I8)
+		scale_block(o, block, z);
 	for (int64_t r = 0; r < block->rows; r++)
 		for (int64_t first = 0; first < out; first += OUTPUTS)
 			finish_row(o->matmul, first, smalti_min(first + OUTPUTS, out),

@@ -155,7 +155,11 @@ static void multiply_piece(const struct smalti_matmul *m, const struct smalti_ra
 			const int64_t depth = smalti_min(piece - k, DEPTH);
 			const char *next =
 			    k + DEPTH < piece ? panel.from + DEPTH * size : from + OUTPUTS * panel.stride;
-			FOR_DTYPE(weight->dtype, pack_panel, &panel, next, outputs, depth, work->weights);
+			if (weight->dtype == SMALTI_I8)
+				pack_panel(SMALTI_I8, &panel, next, outputs, depth, work->weights);
+			else
+				FOR_DTYPE(weight->dtype, pack_panel, &panel, next, outputs, depth,
+					  work->weights);
 			multiply_any(tiles, k > 0, work, rows, x_steps, k / TILE_TERMS, depth);
 		}
 		for (int64_t row = 0; row < rows; row += TILE)
@@ -163,6 +167,21 @@ static void multiply_piece(const struct smalti_matmul *m, const struct smalti_ra
 				add_tile(rows - row, work->sums + (row / TILE * 2 + tile) * TILE_FLOATS,
 					 first == 0, cut->z_stride,
 					 work->z + row * cut->z_stride + out + tile * TILE);
+	}
+}
+
+/* Multiplies the sums of a block of rows by the scales of rows of int8. */
+static void scale_rows(const struct smalti_matmul *m, const struct smalti_raw_weight *weight, int64_t rows,
+		       int64_t z_stride, float *z)
+{
+	for (int64_t first = 0; first < m->out; first += LINE) {
+		float scales[LINE] = {0};
+		const int64_t count = smalti_min(LINE, m->out - first);
+		for (int64_t i = 0; i < count; i++)
+			scales[i] = scale_of(weight, m->in, first + i);
+		for (int64_t r = 0; r < rows; r++)
+			for (int64_t i = 0; i < count; i++)
+				z[r * z_stride + first + i] *= scales[i];
 	}
 }
 
@@ -184,6 +203,8 @@ void FOR_ISA(smalti_matmul_raw_bf16)(const struct smalti_matmul *m, const struct
 					  rows, piece, work.x);
 				multiply_piece(m, weight, &cut, &work, rows, first, piece);
 			}
+		if (weight->dtype == SMALTI_I8)
+			scale_rows(m, weight, rows, cut.z_stride, work.z);
 		for (int64_t r = 0; r < rows; r++)
 			finish_row(m, 0, m->out, work.z + r * cut.z_stride, bias, operand,
 				   (row + r) * y_stride, y);

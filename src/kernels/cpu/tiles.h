@@ -42,6 +42,13 @@ INLINE __mmask32 first_of(int64_t count)
 INLINE vec read_rounded(enum smalti_dtype dtype, const char *from, int64_t count)
 {
 	const __mmask32 mask = first_of(count);
+	if (dtype == SMALTI_I8) {
+		__m256i integers = _mm256_maskz_loadu_epi8(mask, from);
+		__m512 lower = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm256_castsi256_si128(integers)));
+		__m512 upper =
+		    _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm256_extracti128_si256(integers, 1)));
+		return (vec)_mm512_cvtne2ps_pbh(upper, lower);
+	}
 	if (dtype == SMALTI_F32) {
 		__m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, from);
 		__m512 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), from + 64);

@@ -113,6 +113,18 @@ KERNEL(operand)(GLOBAL const void *x, GLOBAL void *y, struct operand_arguments a
 		    rounded_to(a.compute, load_element(x, a.dtype, a.first + row * a.stride + column)));
 }
 
+/* Does the same of rows of int8. */
+KERNEL(operand_int8)(GLOBAL const uchar *x, GLOBAL void *y, struct operand_arguments a)
+{
+	const int64_t row = INDEX / a.columns, column = INDEX % a.columns;
+	if (row >= a.rows)
+		return;
+	GLOBAL const uchar *integers = x + a.first + row * a.stride;
+	const int code = integers[column], value = code < 128 ? code : code - 256;
+	const float scale = *(GLOBAL const float *)(integers + a.stride - 16);
+	store_element(y, a.result, INDEX, rounded_to(a.compute, scale * (float)value));
+}
+
 /* Does the same in eights, of which a thread has one; `compute` is `result`. */
 DEVICE void take_eight(enum smalti_dtype dtype, GLOBAL const void *x, GLOBAL void *y,
 		       const struct operand_arguments *a)

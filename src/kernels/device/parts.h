@@ -17,7 +17,8 @@ enum {
 };
 
 /* y [rows, columns] in `result` = columns first … of a matrix whose rows are `stride` elements of `dtype`
- * apart, rounded to `compute`. */
+ * apart, rounded to `compute`. Rows of int8 are taken as a whole; their scale is 16 bytes before the next
+ * row. */
 struct operand_arguments {
 	int64_t rows, columns, first, stride;
 	enum smalti_dtype dtype, compute, result;

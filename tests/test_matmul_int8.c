@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products with weights that are rows of int8, against the reference's. */
+#include "base/int8.h"
+#include "golden.h"
+#include "harness.h"
+#include "kernels/matmul.h"
+
+#include <stdlib.h>
+
+static const char *const cases[] = {"one", "odd", "prime", "dit", "blocks", "outliers", "ties"};
+
+static const struct smalti_tensor_view *find(const struct smalti_safetensors *file, const char *name,
+					     const char *part)
+{
+	char text[64];
+	snprintf(text, sizeof(text), "%s.%s", name, part);
+	return smalti_safetensors_find(file, text);
+}
+
+/* Makes rows with scales, as forms of weights are, of integers and scales. */
+static char *rows_of(int64_t rows, int64_t columns, const char *integers, const float *scales)
+{
+	const int64_t stride = smalti_int8_stride(columns);
+	char *made = calloc((size_t)rows, (size_t)stride);
+	for (int64_t r = 0; r < rows; r++) {
+		memcpy(made + r * stride, integers + r * columns, (size_t)columns);
+		memcpy(made + r * stride + smalti_int8_scale_at(columns), &scales[r], sizeof(float));
+	}
+	return made;
+}
+
+/* Multiplies in a dtype; x consists of two parts if `cut` is not 0. */
+static void multiply(const struct smalti_matmul *matmul, const float *x, const char *weights,
+		     const float *bias, int64_t cut, float *y)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const int64_t size = smalti_dtype_bytes(matmul->compute), count = matmul->rows * matmul->in;
+	char *operand = malloc((size_t)(count * size));
+	smalti_narrow(matmul->compute, x, count, operand);
+	const struct smalti_raw_columns parts[] = {{operand, cut ? cut : matmul->in, matmul->in},
+						   {operand + cut * size, matmul->in - cut, matmul->in}};
+	const struct smalti_raw_weight weight = {weights, SMALTI_I8,
+						 smalti_raw_stride(SMALTI_I8, matmul->in)};
+	SUCCEEDS(smalti_matmul_raw(matmul, parts, cut ? 2 : 1, &weight, bias, NULL, matmul->out, y, &error),
+		 &error, "product");
+	free(operand);
+}
+
+static void products_are_the_references(void)
+{
+	struct smalti_safetensors *file = golden_open("golden/quant/linear.safetensors");
+	for (int i = 0; i < COUNT(cases); i++) {
+		const struct smalti_tensor_view *x = find(file, cases[i], "x"),
+						*q = find(file, cases[i], "int8.q"),
+						*b = find(file, cases[i], "bias");
+		float *values = golden_values(x), *scales = golden_values(find(file, cases[i], "int8.scale"));
+		float *expected = golden_values(find(file, cases[i], "int8.y")),
+		      *bias = b ? golden_values(b) : NULL;
+		const struct smalti_matmul matmul = {
+		    .rows = x->shape[0], .in = x->shape[1], .out = q->shape[0], .result = SMALTI_F32};
+		const int64_t count = matmul.rows * matmul.out;
+		float *y = calloc((size_t)count, sizeof(*y));
+		char *weights = rows_of(matmul.out, matmul.in, q->data, scales);
+		for (int64_t cut = 0; cut < 2 && cut < matmul.in; cut++) {
+			multiply(&matmul, values, weights, bias, cut * (matmul.in / 3), y);
+			golden_near(y, expected, count, 5e-6, cases[i]);
+		}
+		free(values);
+		free(scales);
+		free(expected);
+		free(bias);
+		free(y);
+		free(weights);
+	}
+	smalti_safetensors_close(file);
+}
+
+/* Rows and outputs beyond a block's, in each dtype: as with the integers in bf16, which are the same numbers,
+ * times the scale. */
+static void integers_are_exact_in_each_dtype(void)
+{
+	enum { ROWS = 300, IN = 200, OUT = 75 };
+	static const enum smalti_dtype computes[] = {SMALTI_F32, SMALTI_BF16, SMALTI_F16};
+	static float x[ROWS * IN], scales[OUT], y[ROWS * OUT], expected[ROWS * OUT];
+	static int8_t integers[OUT * IN];
+	static uint16_t halves[OUT * IN];
+	uint64_t state = 3;
+	for (int i = 0; i < ROWS * IN; i++)
+		x[i] = test_random(&state);
+	for (int i = 0; i < OUT * IN; i++) {
+		integers[i] = (int8_t)(127 * test_random(&state));
+		halves[i] = smalti_f32_to_bf16((float)integers[i]);
+	}
+	for (int o = 0; o < OUT; o++)
+		scales[o] = 0.5f + (float)o;
+	char *weights = rows_of(OUT, IN, (const char *)integers, scales);
+	for (int i = 0; i < COUNT(computes); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const struct smalti_matmul matmul = {
+		    .rows = ROWS, .in = IN, .out = OUT, .compute = computes[i], .result = SMALTI_F32};
+		char *operand = malloc((size_t)(ROWS * IN) * 4);
+		smalti_narrow(computes[i], x, ROWS * IN, operand);
+		const struct smalti_raw_columns all = {operand, IN, IN};
+		const struct smalti_raw_weight same = {halves, SMALTI_BF16, IN};
+		multiply(&matmul, x, weights, NULL, 0, y);
+		SUCCEEDS(smalti_matmul_raw(&matmul, &all, 1, &same, NULL, NULL, OUT, expected, &error),
+			 &error, "product");
+		for (int k = 0; k < ROWS * OUT; k++)
+			expected[k] *= scales[k % OUT];
+		CHECK(memcmp(y, expected, sizeof(y)) == 0, smalti_dtype_name(computes[i]));
+		free(operand);
+	}
+	free(weights);
+}
+
+static const struct test tests[] = {
+    {"products are the reference's", products_are_the_references},
+    {"integers are exact in each dtype", integers_are_exact_in_each_dtype},
+};
+
+TEST_MAIN("products with rows of int8", tests)
