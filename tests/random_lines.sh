@@ -21,7 +21,7 @@ generate --seed 0|-1|18446744073709551615|18446744073709551616|1.5
 generate --images 1|2|0|-3
 generate --num-inference-steps 1|2|3|0|1001|two
 generate --guidance 0|1|4.5|-1|nan|1e9
-generate --scheduler euler|ddim|dpm++|lcm|sa-solver|nosuch
+generate --scheduler euler|ddim|dpm++|lcm|sa-solver|unipc|heun|ddpm|dpm|nosuch
 generate --noise f16|bf16|f64
 generate --clean raw|full|strip|some
 generate --latents kept.safetensors|prompts|missing

@@ -82,7 +82,8 @@ static void every_key_is_read(void)
 	    "\"width\": 512, \"height\": 1000000000, \"num_inference_steps\": 14, \"guidance_scale\": 0, "
 	    "\"eta\": 0.25, "
 	    "\"id\": \"d\\u00e9j\\u00e0 1\", \"num_images_per_prompt\": 4, \"scheduler\": \"euler\", "
-	    "\"use_resolution_binning\": true}\r\n");
+	    "\"use_resolution_binning\": true, \"image\": \"a.png\", \"mask\": \"b.png\", \"strength\": 0.5, "
+	    "\"keep_original\": true}\r\n");
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_prompt_line line;
 	CU_ASSERT_EQUAL_FATAL(smalti_prompts_next(prompts, &line, &error), SMALTI_PROMPTS_LINE);
@@ -96,6 +97,9 @@ static void every_key_is_read(void)
 	CU_ASSERT_TRUE(line.width == 512 && line.height == 1000000000);
 	CU_ASSERT_TRUE(line.steps == 14 && line.images == 4 && line.guidance == 0);
 	CU_ASSERT_TRUE(line.has_eta && line.eta == 0.25);
+	CU_ASSERT_STRING_EQUAL(line.image, "a.png");
+	CU_ASSERT_STRING_EQUAL(line.mask, "b.png");
+	CU_ASSERT_TRUE(line.strength == 0.5 && line.has_keep && line.keep);
 	smalti_prompt_line_free(&line);
 	check_end(prompts);
 }

@@ -491,6 +491,60 @@ static void what_cannot_be_done_is_refused(void)
 	}
 }
 
+/* Image to image: the last steps of a schedule, which begin with an image and noise. */
+static void a_strength_takes_the_last_steps(void)
+{
+	static const struct {
+		const char *what;
+		enum smalti_scheduler scheduler;
+		int64_t steps, rows;
+		double strength, timestep, clean, noise;
+	} cases[] = {
+	    {"all", DPM, 20, 20, 1, 999, 0.006352818571, 0.9999798537},
+	    {"as from noise", DPM, 20, 20, 0, 999, 0.006352818571, 0.9999798537},
+	    {"28 of 50", DPM, 50, 28, 0.58, 559, 0.203331945, 0.979109861}, /* 50 · 0.58 is below 29 */
+	    {"half", UNIPC, 20, 10, 0.5, 500, 0.278920501471, 0.9603142142},
+	    {"in sigmas", EULER, 20, 2, 0.1, 52.578948974609375, 1, 0.184375882},
+	    {"calls", HEUN_CLASS, 10, 9, 0.5, 444, 1, 2.554691205},
+	    {"by timesteps", DDIM, 20, 6, 0.3, 263, 0.697947150, 0.716149269},
+	    {"of LCM", LCM, 4, 4, 0.5, 499, 0.280334, 0.959902},
+	    {"of flow", FLOW_EULER, 4, 2, 0.5, 334, 0.666, 0.334},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_scheduler_config config = configuration(cases[i].scheduler, PLAIN);
+		config.strength = cases[i].strength;
+		struct smalti_sampler *sampler = smalti_sampler_new(&config, cases[i].steps, &error);
+		SUCCEEDS(sampler ? 0 : -1, &error, cases[i].what);
+		if (!sampler)
+			continue;
+		const struct smalti_sampler_step *step = sampler->step, *last = step + sampler->steps - 1;
+		CHECK(sampler->steps == cases[i].rows, cases[i].what);
+		CHECK(fabs(step->timestep - cases[i].timestep) < 1e-3, cases[i].what);
+		CHECK(fabs(sampler->start.clean - cases[i].clean) < 1e-5, cases[i].what);
+		CHECK(fabs(sampler->start.noise - cases[i].noise) < 1e-5, cases[i].what);
+		CHECK(last->level.clean == 1 && last->level.noise == 0, cases[i].what);
+		for (int k = 0; k < SMALTI_SAMPLER_PREDICTIONS; k++)
+			CHECK(step->next.last_m[k] == 0 && !step->corrects, "nothing came before");
+		free(sampler);
+	}
+}
+
+/* A corrector would begin from latents in which nothing was put back. */
+static void what_is_repainted_is_not_corrected(void)
+{
+	static const enum smalti_scheduler schedulers[] = {UNIPC, SA};
+	for (int i = 0; i < 2; i++)
+		for (int repaints = 0; repaints < 2; repaints++) {
+			struct smalti_error error = SMALTI_NO_ERROR;
+			struct smalti_scheduler_config config = configuration(schedulers[i], PLAIN);
+			config.repaints = repaints;
+			struct smalti_sampler *sampler = smalti_sampler_new(&config, 5, &error);
+			CHECK(sampler && sampler->step[3].corrects == !repaints, "corrects");
+			free(sampler);
+		}
+}
+
 /* scaled_linear: sqrt(beta) is linear; Stable Diffusion's first and last alpha_bar are known. */
 static void betas_may_be_scaled(void)
 {
@@ -574,6 +628,8 @@ static const struct test tests[] = {
     {"predictions are clamped when asked", predictions_are_clamped_when_asked},
     {"noise is drawn where the reference draws", noise_is_drawn_where_the_reference_draws},
     {"what cannot be done is refused", what_cannot_be_done_is_refused},
+    {"a strength takes the last steps", a_strength_takes_the_last_steps},
+    {"what is repainted is not corrected", what_is_repainted_is_not_corrected},
     {"betas may be scaled", betas_may_be_scaled},
     {"names are found", names_are_found},
     {"a name works on any model", a_name_works_on_any_model},
