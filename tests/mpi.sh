@@ -119,6 +119,14 @@ same lws eager
 near lws/1 5e-4 one/1
 rm -r lws eager one
 
+# From an image, whose pixels go to all ranks, and of which a mask keeps parts.
+pictures=$SMALTI_TESTDATA/golden/img2img
+from=(-p 'a red star' --size 96x64 --steps 4 --cpus 1 --tile-tokens 8 --tile-rows 4 --save-latents --scheduler heun -q
+    --image "$pictures/photo.png" --mask "$pictures/mask.png" --strength 0.7)
+expect 0 '' "${mpirun[@]}" -n 2 "$SMALTI" generate "${from[@]}" -o from2.png
+"$SMALTI" generate "${from[@]}" --strategy patch2 -o from1.png
+cmp from1.safetensors from2.safetensors || fail 'an image makes another one on two ranks'
+
 # Tokens, as many parts as ranks, if nothing is said.
 expect 0 '' "${mpirun[@]}" -n 2 "$SMALTI" generate -p a "${options[@]}" -q -o two/
 "$SMALTI" generate -p a "${options[@]}" -q -o one/ --strategy patch2
