@@ -115,12 +115,36 @@ int smalti_device_matmul(struct smalti_device *device, const struct matmul_memor
 	return finish(device, a, &target, data->bias, data->gate, data->y, error);
 }
 
+/* Multiplies x, rounded to rows of int8, by such rows; the sums are exact. */
+static int multiply_integers(struct smalti_device *device, const struct matmul_raw_memories *data,
+			     const struct matmul_arguments *a, struct smalti_error *error)
+{
+	const struct smalti_device_memory *rounded =
+	    smalti_device_scratch(device, SMALTI_DEVICE_X, a->rows * a->in, error);
+	const struct smalti_device_memory *scales =
+	    rounded ? smalti_device_scratch(device, SMALTI_DEVICE_ROUNDED, a->rows * (int64_t)sizeof(float),
+					    error)
+		    : NULL;
+	const struct smalti_device_memory *z =
+	    scales ? smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT,
+					   a->rows * a->out * (int64_t)sizeof(float), error)
+		   : NULL;
+	const struct smalti_device_memory *const rounding[] = {data->x, rounded, scales};
+	const struct smalti_device_memory *const product[] = {rounded, scales, data->part0, z};
+	if (!z || smalti_device_elements(device, "round_rows", a->rows, rounding, a, error) < 0 ||
+	    smalti_device_elements(device, "multiply_integers", a->rows * a->out, product, a, error) < 0)
+		return -1;
+	return smalti_device_epilogue(device, a, z, data->bias, data->gate, data->y, error);
+}
+
 /* Has each part make its columns. */
 int smalti_device_matmul_raw(struct smalti_device *device, const struct matmul_raw_memories *data,
 			     const struct matmul_raw_arguments *a, struct smalti_error *error)
 {
 	const struct smalti_device_memory *const parts[3] = {data->part0, data->part1, data->part2};
 	struct target target;
+	if (a->rounds_x)
+		return multiply_integers(device, data, &a->matmul, error);
 	if (begin(device, &a->matmul, data->x, data->bias, data->y, &target, error) < 0)
 		return -1;
 	for (int64_t i = 0, first = 0; i < 3 && parts[i]; first += a->part_out[i++])

@@ -2,6 +2,7 @@
 #include "codelets/codelets.h"
 #include "kernels/backward.h"
 #include "kernels/kernels.h"
+#include "kernels/matmul_w8a8.h"
 #include "kernels/scratch.h"
 
 static double result_bytes(const struct matmul_arguments *a)
@@ -85,10 +86,21 @@ static int multiply_raw(const struct matmul_raw_data *data, const struct matmul_
 				 (char *)data->y + column * smalti_dtype_bytes(matmul.result), error);
 }
 
+static int multiply_integers(const struct matmul_raw_data *data, const struct matmul_arguments *a,
+			     struct smalti_error *error)
+{
+	const struct smalti_matmul matmul = matmul_of(a);
+	const float *gate = data->gate ? (const float *)data->gate + a->gate_row * a->out : NULL;
+	return smalti_matmul_w8a8(&matmul, a->x_dtype, data->x, data->part0, data->bias, gate, data->y,
+				  error);
+}
+
 /* Has each part make its columns of y. */
 int smalti_cpu_matmul_raw(const struct matmul_raw_data *data, const struct matmul_raw_arguments *a,
 			  struct smalti_error *error)
 {
+	if (a->rounds_x)
+		return multiply_integers(data, &a->matmul, error);
 	const void *const parts[3] = {data->part0, data->part1, data->part2};
 	const void *x = a->dense ? data->x : operand(&a->matmul, data->x, error);
 	int status = x ? 0 : -1;

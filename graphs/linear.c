@@ -37,8 +37,10 @@ static void insert(struct smalti_task_group *task_group, const struct smalti_lin
 	struct smalti_weight *weight = linear->weight;
 	struct smalti_tile *bias = smalti_weight_tile(linear->bias);
 	if (smalti_weight_is_int8(weight)) {
-		const struct matmul_raw_arguments rows = {
-		    .matmul = *arguments, .dtype = {SMALTI_I8}, .part_out = {linear->out}};
+		const struct matmul_raw_arguments rows = {.matmul = *arguments,
+							  .dtype = {SMALTI_I8},
+							  .part_out = {linear->out},
+							  .rounds_x = linear->w8a8};
 		const struct matmul_raw_buffers buffers = {
 		    .x = x, .part0 = smalti_weight_tile(weight), .bias = bias, .gate = gates, .y = y};
 		smalti_insert_matmul_raw(task_group, &buffers, &rows);

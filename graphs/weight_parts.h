@@ -27,6 +27,7 @@ struct smalti_weights {
 	const struct smalti_parameters *parameters; /* in training; else NULL */
 	enum smalti_dtype compute;
 	bool transient;
+	bool bears_w8a8; /* matrices that are added now */
 	struct smalti_error error;
 	struct smalti_weight *first;
 	int64_t bytes;

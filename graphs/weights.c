@@ -306,6 +306,11 @@ static struct smalti_weight *whole_matrix(struct smalti_weight *weight, enum sma
 	return whole_for(weight, compute);
 }
 
+void smalti_weights_bear_w8a8(struct smalti_weights *weights, bool bear)
+{
+	weights->bears_w8a8 = bear;
+}
+
 struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64_t in, int64_t out, bool bias,
 					   const char *prefix, const char *const parts[3])
 {
@@ -325,7 +330,8 @@ struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64
 			add_part(vector_of_biases, 1, (const int64_t[]){out / count}, name);
 	}
 	struct smalti_linear linear = {.in = in, .out = out, .compute = weights->compute};
-	if (stored_as_int8(weight))
+	linear.w8a8 = weights->bears_w8a8 && !weights->parameters && weights->checkpoint->wants_w8a8;
+	if (linear.w8a8 || stored_as_int8(weight))
 		weight->source.kind = SMALTI_WEIGHT_INT8;
 	linear.weight = whole_matrix(weight, weights->compute, in, out);
 	linear.bias = bias ? whole_for(vector_of_biases, weights->compute) : NULL;
@@ -429,8 +435,10 @@ struct smalti_linear smalti_weights_slice(const struct smalti_linear *of, const 
 					  bool bias)
 {
 	const struct smalti_slice vector = {slice->first_out, slice->out, 0, 1};
-	struct smalti_linear linear = {
-	    .in = slice->in, .out = slice->out * of->weight->source.parts, .compute = of->compute};
+	struct smalti_linear linear = {.in = slice->in,
+				       .out = slice->out * of->weight->source.parts,
+				       .compute = of->compute,
+				       .w8a8 = of->w8a8};
 	struct smalti_weight *weight = slice_of(of->weight, slice);
 	if (!weight)
 		return (struct smalti_linear){0};

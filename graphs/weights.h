@@ -18,6 +18,7 @@ struct smalti_linear {
 	struct smalti_weight *weight, *bias;
 	int64_t in, out;
 	enum smalti_dtype compute;
+	bool w8a8; /* products are of integers of 8 bits */
 	const struct smalti_low_rank_pair *low_rank; /* of adapters that are not merged; NULL: none */
 	const struct smalti_low_rank_pair *trained;  /* of an adapter in training; NULL: none */
 };
@@ -103,6 +104,9 @@ struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_
 struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64_t count, int64_t rows,
 					   int64_t columns, const char *name);
 
+/* Sets whether the matrices that smalti_weights_linear() adds from now on bear products of integers of 8
+ * bits: then they are such where the checkpoint wants them. At first they do not. */
+void smalti_weights_bear_w8a8(struct smalti_weights *weights, bool bear);
 /* Adds up to 3 matrices [out, in] stacked along out: prefix + part + ".weight" (and ".bias"). They stay rows
  * of int8 if the file has all of them so. */
 struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64_t in, int64_t out, bool bias,

@@ -4,7 +4,10 @@
 #include "base/int8.h"
 #include "golden.h"
 #include "harness.h"
-#include "kernels/matmul.h"
+#include "kernels/kernels.h"
+#include "kernels/matmul_w8a8.h"
+
+#include <math.h>
 
 #include <stdlib.h>
 
@@ -114,9 +117,104 @@ static void integers_are_exact_in_each_dtype(void)
 	free(weights);
 }
 
+/* The integers and the sums of every instruction set that this machine has are the reference's. */
+static void sums_are_exact_on_all_instruction_sets(void)
+{
+	struct smalti_safetensors *file = golden_open("golden/quant/linear.safetensors");
+	for (int isa = 0; isa <= (int)smalti_isa(); isa++) {
+		const struct smalti_cpu_kernels *kernels = smalti_cpu_kernels((enum smalti_isa)isa);
+		for (int i = 0; kernels && i < COUNT(cases); i++) {
+			const struct smalti_tensor_view *x = find(file, cases[i], "x"),
+							*q = find(file, cases[i], "int8.q");
+			const int64_t rows = x->shape[0], in = x->shape[1], out = q->shape[0];
+			const int64_t stride = smalti_round_up(in, 2 * SMALTI_INT8_PAD);
+			const int8_t *expected = find(file, cases[i], "w8a8.xq")->data;
+			float *values = golden_values(x),
+			      *scales = golden_values(find(file, cases[i], "int8.scale"));
+			float *found = calloc((size_t)rows, sizeof(*found));
+			int16_t *rounded = calloc((size_t)(rows * stride), sizeof(*rounded));
+			int32_t *sums = calloc((size_t)(rows * out), sizeof(*sums));
+			char *weights = rows_of(out, in, q->data, scales);
+			kernels->w8a8_round(rows, in, SMALTI_F32, values, rounded, found);
+			kernels->w8a8_sums(rows, in, out, rounded, (const int8_t *)weights, sums);
+			for (int64_t k = 0; k < rows * in; k++)
+				CHECK(rounded[k / in * stride + k % in] == expected[k], cases[i]);
+			CHECK(memcmp(found, find(file, cases[i], "w8a8.xscale")->data,
+				     (size_t)rows * sizeof(*found)) == 0,
+			      "scales");
+			CHECK(memcmp(sums, find(file, cases[i], "w8a8.acc")->data,
+				     (size_t)(rows * out) * sizeof(*sums)) == 0,
+			      smalti_isa_name((enum smalti_isa)isa));
+			free(values);
+			free(scales);
+			free(found);
+			free(rounded);
+			free(sums);
+			free(weights);
+		}
+	}
+	smalti_safetensors_close(file);
+}
+
+static void products_of_integers_are_the_references(void)
+{
+	struct smalti_safetensors *file = golden_open("golden/quant/linear.safetensors");
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		const struct smalti_tensor_view *x = find(file, cases[i], "x"),
+						*q = find(file, cases[i], "int8.q"),
+						*b = find(file, cases[i], "bias");
+		float *values = golden_values(x), *scales = golden_values(find(file, cases[i], "int8.scale"));
+		float *expected = golden_values(find(file, cases[i], "w8a8.y")),
+		      *bias = b ? golden_values(b) : NULL;
+		const struct smalti_matmul matmul = {
+		    .rows = x->shape[0], .in = x->shape[1], .out = q->shape[0], .result = SMALTI_F32};
+		float *y = calloc((size_t)(matmul.rows * matmul.out), sizeof(*y));
+		char *weights = rows_of(matmul.out, matmul.in, q->data, scales);
+		SUCCEEDS(smalti_matmul_w8a8(&matmul, SMALTI_F32, values, weights, bias, NULL, y, &error),
+			 &error, cases[i]);
+		golden_near(y, expected, matmul.rows * matmul.out, 5e-6, cases[i]);
+		free(values);
+		free(scales);
+		free(expected);
+		free(bias);
+		free(y);
+		free(weights);
+	}
+	smalti_safetensors_close(file);
+}
+
+/* A value that is not finite makes its row NaN, and no other; more rows than a block are alike. */
+static void what_is_no_number_stays_so(void)
+{
+	enum { ROWS = 130, IN = 20, OUT = 5 };
+	static float x[ROWS * IN], y[ROWS * OUT];
+	static int8_t integers[OUT * IN];
+	float scales[OUT] = {1, 2, 3, 0, 5};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const struct smalti_matmul matmul = {.rows = ROWS, .in = IN, .out = OUT, .result = SMALTI_F32};
+	for (int i = 0; i < ROWS * IN; i++)
+		x[i] = (float)(i % IN);
+	for (int i = 0; i < OUT * IN; i++)
+		integers[i] = (int8_t)i;
+	x[3 * IN + 7] = NAN;
+	x[100 * IN] = INFINITY;
+	char *weights = rows_of(OUT, IN, (const char *)integers, scales);
+	SUCCEEDS(smalti_matmul_w8a8(&matmul, SMALTI_F32, x, weights, NULL, NULL, y, &error), &error,
+		 "product");
+	for (int i = 0; i < ROWS * OUT; i++) {
+		const int row = i / OUT;
+		CHECK(row == 3 || row == 100 ? isnan(y[i]) : y[i] == y[i % OUT], "row");
+	}
+	free(weights);
+}
+
 static const struct test tests[] = {
     {"products are the reference's", products_are_the_references},
     {"integers are exact in each dtype", integers_are_exact_in_each_dtype},
+    {"sums are exact on all instruction sets", sums_are_exact_on_all_instruction_sets},
+    {"products of integers", products_of_integers_are_the_references},
+    {"what is no number", what_is_no_number_stays_so},
 };
 
 TEST_MAIN("products with rows of int8", tests)

@@ -72,3 +72,12 @@ cmp embedded.png stored.png
 model() { grep -qaoE '"model":"[0-9a-f]{32}"' "$1" && grep -aoE '"model":"[0-9a-f]{32}"' "$1" | head -1; }
 [ "$(model eight.png)" != "$(model embedded.png)" ] || fail 'both are of one model'
 refuse 2 'stored, int8' generate --text-encoder-precision f8
+
+# Products of integers: another image, of the same model; what cannot have them refuses.
+generate -q --precision w8a8 -o w8a8.png
+! cmp -s embedded.png w8a8.png || fail 'w8a8 is f32'
+grep -qaF '"precision":"w8a8"' w8a8.png
+generate -q --precision w8a8 --transformer int8-transformer -o written.png
+refuse 1 'w8a8' "$SMALTI" encode "$SMALTI_TESTDATA/extract/InternImgs/wide.png" --precision w8a8 -o no.safetensors
+refuse 2 'precision: expected' "$SMALTI" extract list.jsonl --t5 --precision w8a8 -o no
+refuse 1 'w8a8' "$SMALTI" simulate --machine 8xA100-NVLink --model sigma-512 --precision w8a8

@@ -48,12 +48,14 @@ static void load_block(struct smalti_dit *dit, int64_t i)
 	struct smalti_dit_block *block = &dit->blocks[i];
 	const int64_t width = dit->config.width;
 	char prefix[96];
+	smalti_weights_bear_w8a8(dit->denoiser.weights, true);
 	block->self = load_attention(dit, i, "attn1");
 	block->cross = load_attention(dit, i, "attn2");
 	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.ff.net.0.proj", (long long)i);
 	block->ff_in = load_linear(dit, width, MLP_RATIO * width, prefix);
 	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.ff.net.2", (long long)i);
 	block->ff_out = load_linear(dit, MLP_RATIO * width, width, prefix);
+	smalti_weights_bear_w8a8(dit->denoiser.weights, false);
 	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.scale_shift_table", (long long)i);
 	if (smalti_weights_train(dit->denoiser.weights))
 		block->table = smalti_weights_rows(dit->denoiser.weights, 6, width, prefix);

@@ -23,7 +23,10 @@ enum smalti_precision {
 	 * larger, of the text encoder's last product in a layer, and of a VAE unless its "force_upcast" is
 	 * false. */
 	SMALTI_PRECISION_F16,
-	SMALTI_PRECISION_TF32 /**< f32, which CUDA devices multiply by their TF32 units; for these alone */
+	SMALTI_PRECISION_TF32, /**< f32, which CUDA devices multiply by their TF32 units; for these alone */
+	/** f32, but the linear layers of the transformer's blocks multiply integers of 8 bits: their weights'
+	 * rows and their input's are rounded, each with a scale. For images alone. */
+	SMALTI_PRECISION_W8A8
 };
 
 /** A LoRA or DoRA adapter and the weight that its change has; 1 is as it was trained. */

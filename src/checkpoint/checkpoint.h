@@ -29,6 +29,7 @@ struct smalti_checkpoint {
 		/* @} */
 	} * entries; /* in bytewise order of their (present) names */
 	int64_t count;
+	bool wants_w8a8; /* products of the transformer's blocks are of integers; likewise */
 	bool wants_int8; /* tables that products read become rows of int8; the caller's to set */
 	struct smalti_inventory *record; /* NULL: the weights are in files */
 	enum smalti_dtype record_dtype;

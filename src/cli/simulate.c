@@ -96,6 +96,14 @@ static int simulate(const struct smalti_simulate_options *options, struct smalti
 	return 0;
 }
 
+/* Refuses a precision for which machines have no rate. */
+static int check_precision(const struct smalti_simulate_options *options, struct smalti_error *error)
+{
+	if (options->precision != SMALTI_PRECISION_W8A8)
+		return 0;
+	return smalti_fail(error, SMALTI_EUNSUPPORTED, "--precision w8a8: machines have no rate for it");
+}
+
 enum smalti_exit smalti_simulate_run(void *values, int count, char **operands)
 {
 	struct smalti_simulate_options *options = values;
@@ -103,7 +111,8 @@ enum smalti_exit smalti_simulate_run(void *values, int count, char **operands)
 	int status = 0;
 	if (options->machines)
 		status = smalti_machines_print(stdout, &error);
-	else if (smalti_simulate_operands(options, count, operands, &error) < 0 || check(options, &error) < 0)
+	else if (smalti_simulate_operands(options, count, operands, &error) < 0 ||
+		 check_precision(options, &error) < 0 || check(options, &error) < 0)
 		status = -1;
 	else if (options->calibrate)
 		status = smalti_calibrate(options->measured, smalti_op_work, options->precision,

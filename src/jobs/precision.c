@@ -3,11 +3,9 @@
 
 #include <math.h>
 
-const char *const smalti_precisions[] = {[SMALTI_PRECISION_F32] = "f32",
-					 [SMALTI_PRECISION_BF16] = "bf16",
-					 [SMALTI_PRECISION_F16] = "f16",
-					 [SMALTI_PRECISION_TF32] = "tf32",
-					 NULL};
+const char *const smalti_precisions[] = {
+    [SMALTI_PRECISION_F32] = "f32",   [SMALTI_PRECISION_BF16] = "bf16", [SMALTI_PRECISION_F16] = "f16",
+    [SMALTI_PRECISION_TF32] = "tf32", [SMALTI_PRECISION_W8A8] = "w8a8", NULL};
 
 const char *const smalti_text_encoder_precisions[] = {
     [SMALTI_TEXT_ENCODER_STORED] = "stored", [SMALTI_TEXT_ENCODER_INT8] = "int8", NULL};
@@ -16,6 +14,9 @@ int smalti_precision_choose(enum smalti_precision precision, struct smalti_sessi
 			    struct smalti_error *error)
 {
 	const bool tf32 = precision == SMALTI_PRECISION_TF32;
+	if (precision == SMALTI_PRECISION_W8A8)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "precision w8a8: it is of the transformer that generates images alone");
 	if (smalti_check_range((int)precision, 0, SMALTI_PRECISION_TF32, "precision", error) < 0)
 		return -1;
 	if (tf32 && !(session && session->device_counts.of[SMALTI_CUDA_DEVICES] > 0))
@@ -31,7 +32,8 @@ enum smalti_dtype smalti_precision_dtype(enum smalti_precision precision)
 	static const enum smalti_dtype dtypes[] = {[SMALTI_PRECISION_F32] = SMALTI_F32,
 						   [SMALTI_PRECISION_BF16] = SMALTI_BF16,
 						   [SMALTI_PRECISION_F16] = SMALTI_F16,
-						   [SMALTI_PRECISION_TF32] = SMALTI_F32};
+						   [SMALTI_PRECISION_TF32] = SMALTI_F32,
+						   [SMALTI_PRECISION_W8A8] = SMALTI_F32};
 	return dtypes[precision];
 }
 

@@ -13,7 +13,7 @@ extern const char *const smalti_text_encoder_precisions[];
 
 /* Makes the workers of a session (NULL: CPUs without one) compute in a precision. -1 with SMALTI_EINVAL for a
  * number that is no precision, or that other models of the session exclude; SMALTI_EUNSUPPORTED for one that
- * no worker has. */
+ * no worker has, and for w8a8, which is f32 to workers: see smalti_model_open(). */
 int smalti_precision_choose(enum smalti_precision precision, struct smalti_session *session,
 			    struct smalti_error *error);
 

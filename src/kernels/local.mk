@@ -9,6 +9,7 @@ cpu_kernels = \
 	src/kernels/cpu/raw.c src/kernels/cpu/raw_parts.h \
 	src/kernels/cpu/table.c \
 	src/kernels/cpu/update_rows.c src/kernels/cpu/update_rows.h \
+	src/kernels/cpu/w8a8.c \
 	src/kernels/cpu/winograd.c src/kernels/cpu/winograd.h \
 	src/kernels/cpu/winograd_pack.c \
 	src/kernels/cpu/attention_parts.h \
@@ -67,6 +68,7 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/groupnorm.c \
 	src/kernels/cpu/matmul.c \
 	src/kernels/cpu/matmul_raw.c \
+	src/kernels/matmul_w8a8.h src/kernels/cpu/matmul_w8a8.c \
 	src/kernels/cpu/onednn.c src/kernels/cpu/onednn.h \
 	src/kernels/cpu/onednn_api.c src/kernels/cpu/onednn_api.h \
 	src/kernels/optimizers.h src/kernels/packed.h src/kernels/update_rules.h src/kernels/cpu/optimizers.c \
