@@ -5,7 +5,6 @@
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 
-tests=$(realpath "$(dirname "$0")")
 golden=$SMALTI_TESTDATA/golden/lora
 cd "$work"
 trap 'kill -9 ${server:-} 2>/dev/null || true; rm -rf "$work"' EXIT

@@ -142,6 +142,7 @@ struct smalti_variant *smalti_variant_get(const struct smalti_model *model, cons
 {
 	struct smalti_variants *variants = model->variants;
 	HOLD_MUTEX(&variants->lock);
+	trim(variants, model->session->memory);
 	struct smalti_variant *variant = variants->first;
 	while (variant && strcmp(variant->lora, lora) != 0)
 		variant = variant->next;
@@ -158,7 +159,6 @@ struct smalti_variant *smalti_variant_get(const struct smalti_model *model, cons
 	}
 	variant->users++;
 	variant->last_use = ++variants->clock;
-	trim(variants, model->session->memory);
 	return variant;
 }
 
