@@ -18,7 +18,7 @@ struct smalti_linear {
 	struct smalti_weight *weight, *bias;
 	int64_t in, out;
 	enum smalti_dtype compute;
-	bool w8a8; /* products are of integers of 8 bits */
+	bool w8a8;                                   /* products are of integers of 8 bits */
 	const struct smalti_low_rank_pair *low_rank; /* of adapters that are not merged; NULL: none */
 	const struct smalti_low_rank_pair *trained;  /* of an adapter in training; NULL: none */
 };

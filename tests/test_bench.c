@@ -133,6 +133,7 @@ static double min_share(enum smalti_op_number op)
 		return 0.1;
 	case SMALTI_OP_merge_moments: /* of any number of parts */
 	case SMALTI_OP_linear_input:  /* of any part of a gradient */
+	case SMALTI_OP_add_columns:
 		return 0.5;
 	default:
 		return 0.75;

@@ -34,7 +34,7 @@ struct smalti_checkpoint {
 	struct smalti_inventory *record; /* NULL: the weights are in files */
 	enum smalti_dtype record_dtype;
 	const struct smalti_adapter_set *adapters; /* that change tensors; NULL: none */
-	const struct smalti_checkpoint *like; /* of a record: tensors are coded as here, NULL: as none */
+	const struct smalti_checkpoint *like;      /* of a record: tensors are coded as here, NULL: as none */
 };
 
 #define SMALTI_STEM_DIFFUSERS "diffusion_pytorch_model" /* transformer and vae */
