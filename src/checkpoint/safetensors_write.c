@@ -22,7 +22,7 @@ static int tensor_bytes(const struct smalti_tensor_view *tensor, int64_t *bytes,
 static const char *stored_name(const struct smalti_tensor_view *tensor)
 {
 	static const char *const names[] = {
-	    [SMALTI_F32] = "F32", [SMALTI_F16] = "F16", [SMALTI_BF16] = "BF16"};
+	    [SMALTI_F32] = "F32", [SMALTI_F16] = "F16", [SMALTI_BF16] = "BF16", [SMALTI_I8] = "I8"};
 	return tensor->coding ? tensor->coding->name : names[tensor->dtype];
 }
 
