@@ -37,6 +37,7 @@ SHORTER = [
     (r"00099", "00001"),
     (r"--(dit|vae) 512x512", r"--\1 64x64"),
     (r"(smalti-bench generate -m model) --size 512x512", r"\1 --size 64x64"),
+    (r"smalti quantize (\S+) (\S+)", r"rm -rf \2 && smalti quantize \1 \2"),
     (r"smalti-bench kernels(?! --filter)", "smalti-bench kernels --filter odd --repeats 1"),
     (r"smalti-bench kernels --filter conv", "smalti-bench kernels --filter odd --repeats 1"),
     (r"smalti-bench (stages|generate|schedule)", r"smalti-bench \1 --repeats 1"),
@@ -57,6 +58,7 @@ SKIPPED = [
     (r"^(scripts/|sbatch |job=|spack |peers/|pip )|/peers/|^python3 -m venv", "it needs packages, a cluster or hours"),
     (r"\bmpirun |starpu_tcpipexec", "it needs a build for MPI"),
     (r"\.\.\.( |$)|^smalti shard ", "it is a pattern"),
+    (r"--model sigma-1024", "it needs a checkpoint of PixArt's own code"),
     (r"\bmine\.(c|so)\b", "it needs a policy of the reader's"),
     (r"\b(train|held|world)/|\bothers\b|--features last", "it needs a world that scripts/tesserae/draw makes with Pillow"),
 ]
@@ -159,6 +161,10 @@ def prepare(work):
             captions.write(json.dumps({"id": number, "caption": f"a red star {number}", "prompt": "a star"}) + "\n")
             prompts.write(json.dumps({"prompt": f"a red star {number}", "width": 64, "height": 64}) + "\n")
     (work / "data.jsonl").write_text(json.dumps({"path": "17.png", "prompt": "a star"}) + "\n")
+    shutil.copytree(DATA / "golden" / "lora" / "peft", work / "my-style")
+    shutil.copy(DATA / "golden" / "lora" / "flat" / "lora.safetensors", work / "faces.safetensors")
+    shutil.copy(DATA / "golden" / "gguf" / "t5-q8_0.gguf", work / "t5-v1_1-xxl-encoder-Q8_0.gguf")
+    shutil.copy(pictures / images[0], work / "mask.png")
     (work / "token.txt").write_text("0123456789abcdef0123456789abcdef\n")
     smalti = work / "bin" / "smalti"
     shared = work / "shared"

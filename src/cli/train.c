@@ -195,9 +195,9 @@ static const struct smalti_example examples[] = {
     {"See what the run has learned every 500 steps",
      "smalti train features -o run --steps 5000 --sample-every 500 "
      "--sample-prompt \"a red ring on a white background\""},
-    {"Train an adapter, and generate with it", "smalti train features -o run --lora-rank 16 --steps 1000 && "
-					       "smalti generate --lora run/step-1000/adapter "
-					       "-p \"a red ring on a white background\""},
+    {"Train an adapter, and generate with it",
+     "smalti train features -o style --lora-rank 16 --steps 1000 && "
+     "smalti generate --lora style/step-1000/adapter -p \"a red ring on a white background\""},
     {"Train from scratch", "smalti train features --init config.json -o run --lr 1e-4 --steps 100000"},
     {NULL, NULL},
 };
