@@ -166,3 +166,14 @@ print(f"{requests} requests, {half:.0f} MB, then {end:.0f} MB")
 END
 kill $server
 wait $server || fail "status $?: $(cat err)"
+
+# Features of a text encoder with an adapter, which the directory knows; one that does not change the text encoder is refused.
+data=$SMALTI_TESTDATA/extract/InternData/data_info.json
+extract=("$SMALTI" extract "$data" --t5 -k prompt --shard-items 50 -q)
+"${extract[@]}" -o plain
+"${extract[@]}" -o adapted --lora "$golden/t5/lora.safetensors"
+"${extract[@]}" -o adapted --lora "$golden/t5/lora.safetensors"
+! cmp -s plain/shard-*.h5 adapted/shard-*.h5 || fail "the adapter changes no feature"
+expect 2 "text" "${extract[@]}" -o adapted
+expect 2 "text" "${extract[@]}" -o adapted --lora "$golden/t5/lora.safetensors:0.5"
+expect 2 "does not change the text encoder" "${extract[@]}" -o other --lora "$golden/peft"

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/common_rows.h"
 #include "cli/device_lines.h"
+#include "cli/lora.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
@@ -16,7 +17,7 @@
 struct smalti_extract_settings {
 	struct smalti_extract_options extract;
 	struct smalti_session_options session;
-	struct smalti_string_list caption_keys;
+	struct smalti_string_list caption_keys, lora;
 	bool t5, vae, json, quiet;
 	int image_size, orientation; /* indices of the choices */
 	const char *range, *shard;
@@ -102,6 +103,10 @@ static const struct smalti_option rows[] = {
      "directory of a pipeline in diffusers' layout; its transformer is not needed; default: the embedded "
      "model"},
     SMALTI_TEXT_ENCODER_ROWS(TYPE, extract.model),
+    {SMALTI_LIST(TYPE, lora), "lora", 0, "PATH[:WEIGHT]",
+     "change the text encoder by the LoRA adapter in PATH, a safetensors file or a directory of peft or "
+     "diffusers; "
+     "WEIGHT times, default 1"},
     {SMALTI_STRING(TYPE, extract.model.vae), "vae-model", 0, "DIR", "load the VAE from DIR"},
     SMALTI_VARIANT_ROW(TYPE, extract.model.variant),
     SMALTI_PRECISION_ROW(TYPE, extract.model.precision),
@@ -381,11 +386,13 @@ static enum smalti_exit run_command(void *options, int count, char **operands)
 	enum smalti_exit exit;
 	smalti_signals_catch();
 	smalti_signals_finish_within(FINISH_SECONDS);
-	if (set_options(&e, count, operands, &error) == 0)
+	if (set_options(&e, count, operands, &error) == 0 &&
+	    smalti_lora_parse(&e.settings->lora, &e.options.model, &error) == 0)
 		e.session = smalti_held_session(&e.settings->session, &error);
 	exit = e.session ? extract(&e) : smalti_command_fail(&smalti_extract_command, &error);
 	if (e.session && smalti_session_close(e.session, &error) < 0)
 		exit = smalti_command_fail(&smalti_extract_command, &error);
+	smalti_lora_free(&e.options.model);
 	return exit;
 }
 

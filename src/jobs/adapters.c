@@ -26,8 +26,8 @@ struct smalti_adapter_set *smalti_adapters_open(const struct smalti_lora *loras,
 	struct smalti_inventory tensors[SMALTI_ADAPTED_COMPONENTS] = {{0}};
 	if (smalti_component_tensors(&tensors[SMALTI_TEXT_ENCODER], SMALTI_TEXT_ENCODER, text_encoder,
 				     SMALTI_F32, error) < 0 ||
-	    smalti_component_tensors(&tensors[SMALTI_TRANSFORMER], SMALTI_TRANSFORMER, transformer,
-				     SMALTI_F32, error) < 0) {
+	    (transformer && smalti_component_tensors(&tensors[SMALTI_TRANSFORMER], SMALTI_TRANSFORMER,
+						     transformer, SMALTI_F32, error) < 0)) {
 		smalti_inventory_free(&tensors[SMALTI_TEXT_ENCODER]);
 		return NULL;
 	}

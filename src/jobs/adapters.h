@@ -5,7 +5,8 @@
 #include "checkpoint/config.h"
 #include "smalti/model.h"
 
-/* Reads the adapters of a model of these configurations; NULL with an error. */
+/* Reads the adapters of a model of these configurations; NULL with an error. `transformer` NULL: there is
+ * none, and its tensors are unknown. */
 struct smalti_adapter_set *smalti_adapters_open(const struct smalti_lora *loras, int64_t count,
 						const struct smalti_t5_config *text_encoder,
 						const struct smalti_transformer_config *transformer,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/prompt_encoder.h"
+#include "base/file.h"
 #include "checkpoint/pipeline_directory.h"
+#include "jobs/adapters.h"
 #include "jobs/model.h"
 #include "jobs/precision.h"
 #include "text/cleaning.h"
@@ -32,19 +34,56 @@ int smalti_prompt_encoder_open_model(struct smalti_prompt_encoder *encoder,
 	return encoder->model ? 0 : -1;
 }
 
+/* Reads the configuration of the pipeline's transformer, which adapters may change, too: 1; 0: there is none;
+ * -1. */
+static int find_transformer(const struct smalti_model_options *how, struct smalti_transformer_config *config,
+			    struct smalti_error *error)
+{
+	const char *whole = how->directory ? how->directory : smalti_embedded_model(error);
+	SCOPED(free)
+	char *directory =
+	    whole ? smalti_model_component(how->transformer, whole, "transformer", error) : NULL;
+	SCOPED(free) char *path = directory ? smalti_format(error, "%s/config.json", directory) : NULL;
+	const int found = path ? smalti_find_file(path, error) : -1;
+	if (found <= 0)
+		return found;
+	return smalti_transformer_config_read(path, config, error) < 0 ? -1 : 1;
+}
+
+static int open_adapters(struct smalti_prompt_encoder *encoder, const struct smalti_model_options *how,
+			 struct smalti_error *error)
+{
+	struct smalti_transformer_config transformer;
+	const int found = find_transformer(how, &transformer, error);
+	if (found < 0)
+		return -1;
+	encoder->adapters = smalti_adapters_open(how->loras, how->lora_count, &encoder->config,
+						 found ? &transformer : NULL, error);
+	if (!encoder->adapters)
+		return -1;
+	if (!smalti_adapter_set_changes(encoder->adapters, SMALTI_TEXT_ENCODER))
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "%s: it does not change the text encoder, and nothing else is used here",
+				   how->loras[0].path);
+	encoder->checkpoint->adapters = encoder->adapters;
+	return 0;
+}
+
 int smalti_prompt_encoder_open(struct smalti_prompt_encoder *encoder, struct smalti_task_group *task_group,
 			       const char *tokenizer, const char *directory,
 			       const struct smalti_model_options *how, struct smalti_error *error)
 {
-	return smalti_prompt_encoder_open_files(encoder, tokenizer, directory, how, error) < 0
-		   ? -1
-		   : smalti_prompt_encoder_open_model(encoder, task_group, how, error);
+	if (smalti_prompt_encoder_open_files(encoder, tokenizer, directory, how, error) < 0 ||
+	    (how->lora_count > 0 && open_adapters(encoder, how, error) < 0))
+		return -1;
+	return smalti_prompt_encoder_open_model(encoder, task_group, how, error);
 }
 
 void smalti_prompt_encoder_close(struct smalti_prompt_encoder *encoder)
 {
 	smalti_text_encoder_free(encoder->model);
 	smalti_checkpoint_close(encoder->checkpoint);
+	smalti_adapter_set_free(encoder->adapters);
 	smalti_tokenizer_close(encoder->tokenizer);
 	smalti_cleaner_free(encoder->cleaner);
 	*encoder = (struct smalti_prompt_encoder){0};
@@ -58,9 +97,11 @@ int smalti_prompt_encoder_digest(const struct smalti_prompt_encoder *encoder, co
 			 smalti_tokenizer_file(tokenizer, error),
 			 smalti_format(error, "%s/config.json", directory)};
 	const struct smalti_checkpoint *const weights[] = {encoder->checkpoint};
-	const int status = files[0] && files[1] && files[2]
-			       ? smalti_digest((const char *const *)files, 3, weights, 1, digest, error)
-			       : -1;
+	int status = files[0] && files[1] && files[2]
+			 ? smalti_digest((const char *const *)files, 3, weights, 1, digest, error)
+			 : -1;
+	if (status == 0 && encoder->adapters)
+		status = smalti_adapters_digest(encoder->adapters, digest, error);
 	for (int i = 0; i < 3; i++)
 		free(files[i]);
 	return status;

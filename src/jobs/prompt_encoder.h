@@ -17,10 +17,12 @@ struct smalti_prompt_encoder {
 	struct smalti_t5_config config;         /* from which the model was made */
 	const struct smalti_known_texts *known; /* used instead of a model; NULL: there is a model */
 	int64_t max_tokens;                     /* of a text, with its end mark; the caller's to set */
+	struct smalti_adapter_set *adapters;    /* of an encoder alone; NULL: none */
 };
 
-/* Open both directories: first the files, then the model, or all at once. Of the options they take the
- * variant and the precisions. Close it in any case. @{ */
+/* Open both directories: first the files, then the model; or all at once, as an encoder alone, with the
+ * options' adapters. Of the options they take the variant and the precisions, too. Close it in any case. @{
+ */
 int smalti_prompt_encoder_open_files(struct smalti_prompt_encoder *encoder, const char *tokenizer,
 				     const char *directory, const struct smalti_model_options *how,
 				     struct smalti_error *error);
