@@ -79,8 +79,11 @@ static struct smalti_tile *formed(struct smalti_task_group *task_group, struct s
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_tile_forms forms;
 	source->parts = 1;
-	source->part[0] = (struct smalti_tensor_view){
-	    .data = values, .dtype = SMALTI_F32, .bytes = count * (int64_t)sizeof(*values)};
+	source->part[0] = (struct smalti_tensor_view){.data = values,
+						      .dtype = SMALTI_F32,
+						      .rank = 1,
+						      .shape = {count},
+						      .bytes = count * (int64_t)sizeof(*values)};
 	SUCCEEDS(smalti_weight_forms(source, &forms, &error), &error, "forms");
 	return smalti_tile_of_forms(task_group, &forms);
 }

@@ -143,8 +143,8 @@ static void make_weight(struct trial *t, int index, struct smalti_task_group *ta
 	t->plain[weight] = fresh(count * 4);
 	smalti_bench_fill(SMALTI_BENCH_F32, count, state, t->plain[weight]);
 	source->parts = 1;
-	source->part[0] =
-	    (struct smalti_tensor_view){.data = t->plain[weight], .dtype = SMALTI_F32, .bytes = count * 4};
+	source->part[0] = (struct smalti_tensor_view){
+	    .data = t->plain[weight], .dtype = SMALTI_F32, .rank = 1, .shape = {count}, .bytes = count * 4};
 	SUCCEEDS(smalti_weight_forms(source, &forms, &error), &error, t->bench->name);
 	t->data[index] = fresh(forms.bytes[SMALTI_DEVICE_CPU]);
 	SUCCEEDS(
