@@ -11,6 +11,7 @@ dist_doc_DATA = \
 	docs/extract-memory.svg \
 	docs/features.md \
 	docs/glossary.md \
+	docs/image-to-image.md \
 	docs/index.md \
 	docs/install.md \
 	docs/nodes.md \
