@@ -105,19 +105,21 @@ static void trim(struct smalti_texts *texts, int64_t kept)
 	}
 }
 
-static struct encoding *begin_encoding(struct smalti_texts *texts, int64_t priority,
+static struct encoding *begin_encoding(struct smalti_texts *texts, const struct smalti_text_request *request,
 				       struct smalti_error *error)
 {
 	struct encoding *encoding = smalti_calloc(1, sizeof(*encoding), error);
 	if (!encoding)
 		return NULL;
-	encoding->task_group = smalti_task_group_new(texts->model->session, "text", priority, error);
+	encoding->task_group = smalti_task_group_new(texts->model->session, "text", request->priority, error);
 	if (!encoding->task_group) {
 		free(encoding);
 		return NULL;
 	}
 	smalti_task_group_depends_on(encoding->task_group, texts->model->task_group);
 	smalti_task_group_depends_on(encoding->task_group, texts->task_group);
+	if (request->variant)
+		smalti_task_group_depends_on(encoding->task_group, request->variant->task_group);
 	smalti_task_group_bottom_level(encoding->task_group,
 				       SMALTI_MAX_BOTTOM_LEVEL); /* the whole image waits for it */
 	return encoding;
@@ -129,7 +131,7 @@ static int encode(struct smalti_texts *texts, struct entry *const *entries, int 
 {
 	struct smalti_model *model = texts->model;
 	struct smalti_denoiser *denoiser = request->variant ? request->variant->denoiser : model->denoiser;
-	struct encoding *encoding = begin_encoding(texts, request->priority, error);
+	struct encoding *encoding = begin_encoding(texts, request, error);
 	if (!encoding)
 		return -1;
 	struct smalti_token_ids words[SMALTI_TEXTS_TOGETHER];

@@ -26,6 +26,7 @@ struct smalti_variants *smalti_variants_new(struct smalti_error *error)
 static void free_variant(struct smalti_variant *variant)
 {
 	smalti_denoiser_free(variant->denoiser);
+	smalti_task_group_free(variant->task_group);
 	smalti_adapter_set_free(variant->adapters);
 	free(variant->lora);
 	free(variant);
@@ -104,8 +105,11 @@ static int fill(struct smalti_variant *variant, const struct smalti_model *model
 	variant->adapters = variant->lora ? read_adapters(model, lora, error) : NULL;
 	if (!variant->adapters || check_kind(variant->adapters, error) < 0)
 		return -1;
-	variant->denoiser =
-	    model->denoiser->functions->adapted(model->denoiser, model->task_group, variant->adapters, error);
+	variant->task_group = smalti_task_group_new(model->session, "adapter", INT64_MAX, error);
+	if (!variant->task_group)
+		return -1;
+	variant->denoiser = model->denoiser->functions->adapted(model->denoiser, variant->task_group,
+								variant->adapters, error);
 	memcpy(variant->digest, model->digest, sizeof(variant->digest));
 	variant->bytes = bytes_of(variant);
 	return variant->denoiser ? smalti_adapters_digest(variant->adapters, variant->digest, error) : -1;

@@ -13,6 +13,7 @@ struct smalti_variants;
 struct smalti_variant {
 	char *lora; /* the request's text */
 	struct smalti_adapter_set *adapters;
+	struct smalti_task_group *task_group; /* of the tasks that make its weights; texts depend on it */
 	struct smalti_denoiser *denoiser;
 	char digest[SMALTI_DIGEST_LENGTH + 1]; /* of the model with these adapters */
 	int64_t bytes;
