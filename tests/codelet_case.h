@@ -34,8 +34,11 @@ static inline void *form_of(const struct smalti_weight_source *source, enum smal
 
 static inline struct smalti_tensor_view view_of(enum smalti_dtype dtype, const void *data, int64_t count)
 {
-	return (struct smalti_tensor_view){
-	    .dtype = dtype, .data = data, .bytes = count * smalti_dtype_bytes(dtype)};
+	return (struct smalti_tensor_view){.dtype = dtype,
+					   .rank = 1,
+					   .shape = {count},
+					   .data = data,
+					   .bytes = count * smalti_dtype_bytes(dtype)};
 }
 
 static inline float *fresh_floats(int64_t count)

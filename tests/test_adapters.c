@@ -22,7 +22,7 @@ static const struct golden {
 		double weight;
 	} loras[LORAS];
 } goldens[] = {
-    {"base", {{NULL}}},
+    {"base", {{NULL, 0}}},
     {"peft", {{"peft", 1}}},
     {"diffusers", {{"diffusers", 1}}},
     {"diffusers-plain", {{"diffusers-plain/pytorch_lora_weights.safetensors", 1}}},
@@ -150,7 +150,7 @@ static void merged_matrices(void)
 		const char *dot = strstr(expected->name, ".merged.");
 		if (!dot)
 			continue;
-		struct golden golden = {.name = expected->name, .loras = {{NULL}}};
+		struct golden golden = {.name = expected->name, .loras = {{NULL, 0}}};
 		for (int g = 0; g < COUNT(goldens); g++)
 			if (strlen(goldens[g].name) == (size_t)(dot - expected->name) &&
 			    strncmp(goldens[g].name, expected->name, strlen(goldens[g].name)) == 0)
