@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/adapter_names.h"
 #include "graphs/parameters.h"
 
-static const char PREFIX[] = "base_model.model.", ENDING[] = ".weight";
+static const char ENDING[] = ".weight";
 
 /* Names of lists of targets. A name is a target that is one of these, or ends in a dot and one of these. */
 static const struct {
@@ -21,7 +22,9 @@ static const char *targets_of(const char *text)
 
 const char *smalti_parameter_module(const char *name)
 {
-	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 ? name + strlen(PREFIX) : name;
+	return strncmp(name, SMALTI_PEFT_PREFIX, strlen(SMALTI_PEFT_PREFIX)) == 0
+		   ? name + strlen(SMALTI_PEFT_PREFIX)
+		   : name;
 }
 
 /* Returns the bytes of a matrix's module in its name; 0: it is no matrix. */
@@ -80,9 +83,11 @@ static int add_pair(struct smalti_inventory *inventory, const struct smalti_para
 {
 	int64_t a[SMALTI_PARAMETER_RANK], b[SMALTI_PARAMETER_RANK];
 	SCOPED(free)
-	char *a_name = smalti_format(error, "%s%.*s.lora_A.weight", PREFIX, (int)length, matrix->name);
+	char *a_name =
+	    smalti_format(error, SMALTI_PEFT_PREFIX "%.*s.lora_A.weight", (int)length, matrix->name);
 	SCOPED(free)
-	char *b_name = smalti_format(error, "%s%.*s.lora_B.weight", PREFIX, (int)length, matrix->name);
+	char *b_name =
+	    smalti_format(error, SMALTI_PEFT_PREFIX "%.*s.lora_B.weight", (int)length, matrix->name);
 	for (int i = 0; i < SMALTI_PARAMETER_RANK; i++) {
 		a[i] = matrix->shape[i];
 		b[i] = 1;

@@ -47,7 +47,7 @@ struct smalti_parameters *smalti_parameters_new(struct smalti_task_group *task_g
 						const struct smalti_transformer_config *config,
 						const struct smalti_strategy *strategy,
 						struct smalti_error *error);
-/* What a low-rank adapter has. */
+/* Describes a low-rank adapter to be trained. */
 struct smalti_lora_shape {
 	int64_t rank;
 	double alpha;

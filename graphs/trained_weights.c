@@ -34,7 +34,7 @@ int64_t smalti_weight_parameter(const struct smalti_weight *weight, int index)
 	return smalti_max(weight->parameter[index], -1);
 }
 
-/* What adapters leave as it is has a number below 0. */
+/* Returns a trained parameter, whose number is 0 or more, or one of the base, whose number is below 0. */
 static const struct smalti_parameter *parameter_of(const struct smalti_weight *weight, int index)
 {
 	const struct smalti_parameters *parameters = weight->weights->parameters;

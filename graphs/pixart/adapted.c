@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/adapter_names.h"
 #include "graphs/parameters.h"
 #include "graphs/pixart/weights.h"
 #include "graphs/weight_forms.h"
@@ -88,7 +89,7 @@ static struct smalti_linear load_trained(struct smalti_weights *weights, int64_t
 					 const char *module, const char *which)
 {
 	char prefix[160];
-	snprintf(prefix, sizeof(prefix), "base_model.model.%s", module);
+	snprintf(prefix, sizeof(prefix), SMALTI_PEFT_PREFIX "%s", module);
 	return smalti_weights_linear(weights, in, out, false, prefix, (const char *const[3]){which});
 }
 
@@ -99,7 +100,7 @@ static void train_part(const struct adapting *a, struct smalti_linear *linear, i
 	const struct smalti_parameters *parameters = smalti_weights_parameters(a->weights);
 	char module[120], name[200];
 	snprintf(module, sizeof(module), "%.*s", (int)(strlen(view->name) - strlen(".weight")), view->name);
-	snprintf(name, sizeof(name), "base_model.model.%s.lora_A.weight", module);
+	snprintf(name, sizeof(name), SMALTI_PEFT_PREFIX "%s.lora_A.weight", module);
 	const int64_t found = smalti_parameters_find(parameters, name);
 	if (found < 0)
 		return;

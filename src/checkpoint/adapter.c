@@ -133,7 +133,7 @@ static int place(struct reading *r, const struct smalti_tensor_view *view, size_
 /* Says what the training script's second file lacks. */
 static void look_for_lost_alpha(const struct reading *r, const char *name)
 {
-	if (strncmp(name, "unet.base_model.model.", strlen("unet.base_model.model.")) == 0)
+	if (strncmp(name, SMALTI_SCRIPT_PREFIX, strlen(SMALTI_SCRIPT_PREFIX)) == 0)
 		smalti_fail(&r->adapter->note, SMALTI_EFORMAT,
 			    "%.300s: such files of PixArt's training script have lost the adapter's alpha, "
 			    "which is taken as its rank: use the directory above it",

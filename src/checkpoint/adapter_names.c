@@ -37,8 +37,8 @@ static const struct {
 	const char *text;
 	bool flat;
 } prefixes[] = {
-    {"base_model.model.", false},
-    {"unet.base_model.model.", false},
+    {SMALTI_PEFT_PREFIX, false},
+    {SMALTI_SCRIPT_PREFIX, false},
     {"transformer.", false},
     {"diffusion_model.", false},
     {"unet.", false},

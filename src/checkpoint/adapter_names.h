@@ -5,6 +5,10 @@
 
 /* The names that adapters' files have for modules. */
 
+/* The prefixes that peft gives to a module's name, and that PixArt's training script gives to peft's. */
+#define SMALTI_PEFT_PREFIX   "base_model.model."
+#define SMALTI_SCRIPT_PREFIX "unet." SMALTI_PEFT_PREFIX
+
 enum { SMALTI_FUSED_PARTS = 3 };
 
 /* A module as files may name it: a module of the base by its own name, or by the name of PixArt's research
@@ -25,7 +29,7 @@ int smalti_known_modules_list(struct smalti_known_modules *known, const struct s
 			      struct smalti_error *error);
 void smalti_known_modules_free(struct smalti_known_modules *known);
 
-/* What a tensor of an adapter is. */
+/* Says what an adapter's tensor is for. */
 enum smalti_adapter_role {
 	SMALTI_ADAPTER_A,
 	SMALTI_ADAPTER_B,

@@ -72,7 +72,7 @@ void smalti_texts_free(struct smalti_texts *texts);
 
 enum { SMALTI_TEXTS_TOGETHER = 2 };
 
-/* What texts are asked for. */
+/* Asks for the features of texts. */
 struct smalti_text_request {
 	const char *const *prompts;
 	int count; /* up to SMALTI_TEXTS_TOGETHER */

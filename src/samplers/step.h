@@ -9,7 +9,7 @@ struct smalti_sampler_terms {
 	double last_x, last_m[SMALTI_SAMPLER_PREDICTIONS], last_noise;
 };
 
-/* What latents are: that much of clean ones, and of noise. */
+/* Latents of this level are clean · x0 + noise · z, with z of variance 1. */
 struct smalti_sampler_level {
 	double clean, noise;
 };
