@@ -100,6 +100,7 @@ static void bad_headers_are_refused(void)
 	    {1, F4("(99999999999999999999999,)"), 4, SMALTI_EFORMAT, "below 2^63"},
 	    {1, F4("(9223372036854775807,)"), 4, SMALTI_EFORMAT, "do not fit the 4 bytes"},
 	    {1, F4("(4294967296, 4294967296)"), 0, SMALTI_EFORMAT, "do not fit"},
+	    {1, F4("(0, 4294967296, 4294967296)"), 0, SMALTI_EFORMAT, "do not fit"},
 	    {1, F4("(2,)"), 4, SMALTI_EFORMAT, "do not fit"},
 	    {1, F4("(1,)"), 5, SMALTI_EFORMAT, "do not fit"},
 	    {1, "", 0, SMALTI_EFORMAT, "a dictionary"},

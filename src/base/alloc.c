@@ -10,6 +10,18 @@ bool smalti_multiply(int64_t *product, int64_t factor)
 	return *product >= 0 && factor >= 0 && !__builtin_mul_overflow(*product, factor, product);
 }
 
+bool smalti_multiply_extents(int64_t *product, const int64_t *extents, int count)
+{
+	bool empty = false;
+	for (int i = 0; i < count; i++) {
+		empty = empty || extents[i] == 0;
+		if (!smalti_multiply(product, extents[i] ? extents[i] : 1))
+			return false;
+	}
+	*product = empty ? 0 : *product;
+	return true;
+}
+
 static int64_t checked_bytes(int64_t count, int64_t size, struct smalti_error *error)
 {
 	int64_t bytes = count;

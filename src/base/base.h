@@ -81,6 +81,10 @@ int smalti_check_range(int64_t value, int64_t min, int64_t max, const char *what
 /* Computes product *= factor; false on overflow (or a negative extent). */
 bool smalti_multiply(int64_t *product, int64_t factor);
 
+/* Computes product *= each of the extents; false on overflow (or a negative extent). Extents of zero are left
+ * out of the check: the product of any of the others, in any order, fits. */
+bool smalti_multiply_extents(int64_t *product, const int64_t *extents, int count);
+
 /* Returns zeroed memory for count × size bytes, both checked; NULL with an error. Free with free(). */
 void *smalti_calloc(int64_t count, int64_t size, struct smalti_error *error);
 

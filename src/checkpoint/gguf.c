@@ -201,10 +201,10 @@ static int set_type(struct smalti_tensor_view *view, uint32_t number, struct sma
 		    error, SMALTI_EFORMAT,
 		    "tensor %s is %s, whose blocks of %lld values do not divide its rows of %lld", view->name,
 		    coding->name, (long long)coding->values, (long long)last);
-	view->bytes = coding->block_bytes;
-	bool fits = smalti_multiply(&view->bytes, last / coding->values);
-	for (int i = 0; i < view->rank - 1; i++)
-		fits = fits && smalti_multiply(&view->bytes, view->shape[i]);
+	int64_t elements = 1;
+	bool fits = smalti_multiply_extents(&elements, view->shape, view->rank);
+	view->bytes = elements / coding->values;
+	fits = fits && smalti_multiply(&view->bytes, coding->block_bytes);
 	view->usable = type->usable;
 	view->dtype = type->dtype;
 	view->stored = coding->name;

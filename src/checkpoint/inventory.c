@@ -10,12 +10,11 @@ const struct smalti_tensor_view *smalti_inventory_add(struct smalti_inventory *i
 	struct smalti_tensor_view *tensor = &inventory->tensors[inventory->count];
 	*tensor = (struct smalti_tensor_view){
 	    .dtype = dtype, .rank = rank, .bytes = smalti_dtype_bytes(dtype), .usable = true};
-	for (int i = 0; i < rank; i++) {
+	for (int i = 0; i < rank; i++)
 		tensor->shape[i] = shape[i];
-		if (!smalti_multiply(&tensor->bytes, shape[i])) {
-			smalti_fail(error, SMALTI_EINVAL, "tensor %s is too large", name);
-			return NULL;
-		}
+	if (!smalti_multiply_extents(&tensor->bytes, shape, rank)) {
+		smalti_fail(error, SMALTI_EINVAL, "tensor %s is too large", name);
+		return NULL;
 	}
 	tensor->name = smalti_format(error, "%s", name);
 	if (!tensor->name)

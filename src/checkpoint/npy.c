@@ -217,10 +217,7 @@ int smalti_npy_parse(const void *data, int64_t size, struct smalti_tensor_view *
 	if (find_header(data, size, &cursor, &begin, error) || read_dictionary(&cursor, &header, error))
 		return -1;
 	int64_t bytes = header.type->bytes;
-	bool fits = true;
-	for (int i = 0; i < view->rank; i++)
-		fits = fits && smalti_multiply(&bytes, view->shape[i]);
-	if (!fits || bytes != size - begin)
+	if (!smalti_multiply_extents(&bytes, view->shape, view->rank) || bytes != size - begin)
 		return smalti_fail(error, SMALTI_EFORMAT,
 				   "its shape and type do not fit the %" PRId64
 				   " bytes behind its header: damaged or cut short",
@@ -271,9 +268,8 @@ int smalti_npy_write(const char *path, const struct smalti_tensor_view *array, s
 	char header[SMALTI_NPY_HEADER];
 	const int64_t length = smalti_npy_header("<f4", array->rank, array->shape, header);
 	int64_t bytes = sizeof(float);
-	for (int i = 0; i < array->rank; i++)
-		if (!smalti_multiply(&bytes, array->shape[i]))
-			return smalti_fail(error, SMALTI_EINVAL, "%s: the array is too large", path);
+	if (!smalti_multiply_extents(&bytes, array->shape, array->rank))
+		return smalti_fail(error, SMALTI_EINVAL, "%s: the array is too large", path);
 	struct smalti_writer *writer = smalti_writer_open(path, error);
 	if (!writer)
 		return -1;

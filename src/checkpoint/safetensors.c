@@ -79,11 +79,9 @@ static int read_range(const cJSON *item, int64_t available, struct range *range,
 static int check_size(const struct smalti_tensor_view *view, const struct stored_dtype *dtype,
 		      struct smalti_error *error)
 {
-	int64_t bytes = dtype->bytes;
-	bool fits = true;
-	for (int i = 0; i < view->rank; i++)
-		fits = fits && smalti_multiply(&bytes, view->shape[i]);
-	if (dtype->bytes && (!fits || bytes != view->bytes))
+	int64_t bytes = smalti_max(dtype->bytes, 1);
+	const bool fits = smalti_multiply_extents(&bytes, view->shape, view->rank);
+	if (!fits || (dtype->bytes && bytes != view->bytes))
 		return smalti_fail(error, SMALTI_EFORMAT, "dtype and shape do not fit its %lld bytes",
 				   (long long)view->bytes);
 	return 0;

@@ -13,10 +13,9 @@ static int64_t element_bytes(const struct smalti_tensor_view *tensor)
 static int tensor_bytes(const struct smalti_tensor_view *tensor, int64_t *bytes, struct smalti_error *error)
 {
 	*bytes = element_bytes(tensor);
-	for (int i = 0; i < tensor->rank; i++)
-		if (!smalti_multiply(bytes, tensor->shape[i]))
-			return smalti_fail(error, SMALTI_EINVAL, "tensor %s is too large", tensor->name);
-	return 0;
+	return smalti_multiply_extents(bytes, tensor->shape, tensor->rank)
+		   ? 0
+		   : smalti_fail(error, SMALTI_EINVAL, "tensor %s is too large", tensor->name);
 }
 
 static const char *stored_name(const struct smalti_tensor_view *tensor)

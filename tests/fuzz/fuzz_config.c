@@ -55,7 +55,7 @@ static void try_schedulers(const cJSON *file)
 		if (smalti_scheduler_config_parse_as(file, (enum smalti_scheduler)i, &c, &other))
 			continue;
 		require(c.train_timesteps >= 2 && c.beta_start > 0 && c.beta_end >= c.beta_start);
-		require(c.beta_end < 1 && c.solver_order >= 1 && c.solver_order <= 2 && c.steps_offset >= 0);
+		require(c.beta_end < 1 && c.solver_order >= 1 && c.solver_order <= 3 && c.steps_offset >= 0);
 	}
 }
 
