@@ -88,7 +88,7 @@ static void insert(struct smalti_stage_run *run, struct smalti_task_group *task_
 	struct state *state = run->state;
 	struct smalti_grid v[BRANCHES];
 	state->denoiser->functions->forward(state->denoiser, task_group, state->conditions, 0, 1.0f,
-					    &state->x, state->caches, BRANCHES, v);
+					    &state->x, state->caches, BRANCHES, NULL, v);
 	for (int k = 0; k < BRANCHES; k++)
 		smalti_grid_release(&v[k]);
 }

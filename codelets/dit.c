@@ -30,6 +30,17 @@ int smalti_cpu_add_row(const struct add_row_data *data, const struct add_row_arg
 	return 0;
 }
 
+int smalti_cpu_distances(const struct distances_data *data, const struct distances_arguments *a,
+			 struct smalti_error *error)
+{
+	const float *x = data->x, *y = data->y;
+	float *sums = data->sums;
+	(void)error;
+	for (int64_t row = 0; row < a->rows; row++, x += a->dim, y += a->dim, sums += 4)
+		smalti_distances(a->dim, a->group, a->used, x, y, sums);
+	return 0;
+}
+
 int smalti_cpu_modulation(const struct modulation_data *data, const struct modulation_arguments *a,
 			  struct smalti_error *error)
 {

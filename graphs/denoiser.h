@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "graphs/step_cache.h"
 #include "graphs/strategy/strategy.h"
 #include "graphs/weights.h"
 
@@ -55,11 +56,11 @@ struct smalti_denoiser_functions {
 	/* Inserts one forward at `step`, after earlier steps, for each prompt: x are the latents' tokens f32
 	 * [n, in_channels·patch²] in bands, multiplied by input_scale first. v[k] receives the output f32 [n,
 	 * patch²·out_channels] for caches[k]. Results that depend on no prompt are computed once. The caller
-	 * releases the v. */
+	 * releases the v. With a step cache (NULL: none) it may be computed in part, and waits. */
 	void (*forward)(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 			struct smalti_conditions *conditions, int64_t step, float input_scale,
 			const struct smalti_grid *x, struct smalti_cross_cache *const *caches, int count,
-			struct smalti_grid *v);
+			struct smalti_step_cache *step_cache, struct smalti_grid *v);
 };
 
 struct smalti_denoiser {

@@ -89,7 +89,7 @@ static void insert_pass(struct counting *c, int64_t pass)
 	const bool guided = c->of->denoising->branches == 2;
 	struct smalti_grid v[SMALTI_DENOISER_MAX_BRANCHES];
 	d->functions->forward(c->denoiser, c->task_group, c->conditions, pass, 1, &c->x, c->caches,
-			      c->of->denoising->branches, v);
+			      c->of->denoising->branches, NULL, v);
 	for (int64_t b = 0; b < c->of->tokens.partition.bands; b++)
 		smalti_insert(sampler_step, c->task_group,
 			      (.conditional = smalti_grid_tile(&v[guided], b),

@@ -56,7 +56,7 @@ static struct smalti_tile *forward(struct smalti_denoiser *denoiser, struct smal
 	struct smalti_conditions *conditions = functions->conditions(denoiser, task_group, tokens, &timestep,
 								     1, e->height, e->width, e->vae_factor);
 	struct smalti_grid x = smalti_latents_cut(task_group, &in, xt, 1);
-	functions->forward(denoiser, task_group, conditions, 0, 1, &x, &e->cache, 1, &v);
+	functions->forward(denoiser, task_group, conditions, 0, 1, &x, &e->cache, 1, NULL, &v);
 	struct smalti_tile *planes = smalti_latents_join(task_group, &out, &v);
 	smalti_grid_release(&x);
 	smalti_grid_release(&v);

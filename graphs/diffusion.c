@@ -22,6 +22,7 @@ struct run {
 	struct layout *layout; /* of each kind of pass */
 	int layouts;
 	const struct layout *now;                 /* the layout of x and history */
+	struct smalti_step_cache *step_cache;     /* NULL: none */
 	struct smalti_grid x, history;            /* history has no tiles when the sampler keeps none */
 	struct smalti_tile *clean, *noise, *mask; /* planes of what is put back; NULL: nothing */
 };
@@ -224,7 +225,44 @@ static void forward(const struct run *r, int64_t pass, struct smalti_grid *v)
 {
 	r->denoiser->functions->forward(r->denoiser, r->task_group, r->now->conditions, pass,
 					(float)r->d->sampler->step[pass].input_scale, &r->x, r->d->caches,
-					r->d->cache_count, v);
+					r->d->cache_count, r->step_cache, v);
+}
+
+static void open_step_cache(struct run *r)
+{
+	const struct smalti_diffusion_cache *of = r->d->step_cache;
+	const struct smalti_denoiser *d = r->denoiser;
+	if (!of || smalti_task_group_broken(r->task_group))
+		return;
+	const struct smalti_step_cache_arguments arguments = {.rule = of->rule,
+							      .bands = bands_of(r),
+							      .steps = r->d->sampler->steps,
+							      .width = d->width,
+							      .branches = r->d->cache_count,
+							      .output = r->patch * r->patch * d->out_channels,
+							      .channels = d->out_channels,
+							      .noises = d->in_channels,
+							      .wait = of->wait,
+							      .user = of->user};
+	r->step_cache = smalti_step_cache_new(r->task_group, &arguments);
+}
+
+static void close_step_cache(struct run *r)
+{
+	const struct smalti_diffusion_cache *of = r->d->step_cache;
+	if (!r->step_cache)
+		return;
+	smalti_step_cache_settle(r->step_cache);
+	const struct smalti_step_report report = {
+	    .steps = r->d->sampler->steps,
+	    .branches = r->d->cache_count,
+	    .calls = smalti_step_cache_calls(r->step_cache),
+	    .ratios = of->rule.kind == SMALTI_STEP_CACHE_CALIBRATION
+			  ? smalti_step_cache_measured(r->step_cache)
+			  : NULL};
+	if (of->report && !smalti_task_group_failed(r->task_group))
+		of->report(of->user, &report);
+	smalti_step_cache_free(r->step_cache);
 }
 
 static void denoise(struct run *r)
@@ -232,6 +270,7 @@ static void denoise(struct run *r)
 	const struct smalti_sampler *sampler = r->d->sampler;
 	for (int i = 0; i < r->layouts; i++)
 		r->layout[i].conditions = conditions_of(r, &r->layout[i].tokens);
+	open_step_cache(r);
 	for (int64_t i = 0; i < sampler->steps && !smalti_task_group_broken(r->task_group); i++) {
 		struct smalti_grid v[SMALTI_DENOISER_MAX_BRANCHES];
 		smalti_task_group_stage(r->task_group, i + 1);
@@ -243,6 +282,7 @@ static void denoise(struct run *r)
 		for (int k = 0; k < r->d->cache_count; k++)
 			smalti_grid_release(&v[k]);
 	}
+	close_step_cache(r);
 	for (int i = 0; i < r->layouts; i++)
 		r->denoiser->functions->release_conditions(r->layout[i].conditions);
 }

@@ -15,6 +15,15 @@ struct smalti_diffusion_image {
 	bool from_noise;   /* the first latents are noise alone */
 };
 
+/* How a step cache is used (graphs/step_cache.h). The insertion of the denoising then waits in each step. */
+struct smalti_diffusion_cache {
+	struct smalti_step_cache_rule rule;
+	void (*wait)(void *user); /* see struct smalti_step_cache_arguments; NULL is allowed */
+	/* Is called when all has been decided; what it is given is valid until it returns. */
+	void (*report)(void *user, const struct smalti_step_report *report);
+	void *user;
+};
+
 /* The denoising of one image: from noise (or given latents) through all steps of a sampler. */
 struct smalti_diffusion {
 	const struct smalti_sampler *sampler;
@@ -30,6 +39,7 @@ struct smalti_diffusion {
 	const float *latents; /* NULL: noise; else the first latents: planes [in_channels, height, width], in
 				 the model's scale */
 	float guidance;
+	const struct smalti_diffusion_cache *step_cache; /* NULL: every step is computed in full */
 	/* one without guidance: the prompt's; else two: {negative, prompt} */
 	struct smalti_cross_cache *caches[2];
 	int cache_count;

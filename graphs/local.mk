@@ -14,6 +14,7 @@ libcore_la_SOURCES += \
 	graphs/layers/linear.c graphs/layers/low_rank.c graphs/layers/low_rank.h graphs/layers/norm.c graphs/layers/residual.c \
 	graphs/layers/tape.c graphs/layers/tape.h \
 	graphs/parameters.c graphs/parameters.h \
+	graphs/step_cache.c graphs/step_cache.h \
 	graphs/tensors.c graphs/tensors.h \
 	graphs/text_encoder.h \
 	graphs/trained.c graphs/trained.h graphs/trained_pass.h \

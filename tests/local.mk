@@ -50,7 +50,7 @@ rt_tests = tests/test_counting tests/test_counts tests/test_crossings tests/test
 graphs_tests = tests/test_adapters tests/test_attend_tile tests/test_batch tests/test_codelets tests/test_codelets_diffusion tests/test_codelets_t5 \
 	tests/test_coded_weights tests/test_codelets_vae tests/test_decode_places tests/test_device_linear tests/test_device_plans \
 	tests/test_devices tests/test_diffusion tests/test_features tests/test_full_geometry tests/test_generate \
-	tests/test_golden tests/test_hostile_models tests/test_image_to_image tests/test_make_model tests/test_model tests/test_plans tests/test_quantize \
+	tests/test_golden tests/test_hostile_models tests/test_image_to_image tests/test_make_model tests/test_model tests/test_plans tests/test_quantize tests/test_step_cache \
 	tests/test_strategies tests/test_strategy_choice tests/test_strategy_names tests/test_synthetic \
 	tests/test_t5 tests/test_vae tests/test_vae_plans tests/test_vae_scale
 train_tests = tests/test_adapter_training tests/test_diffusion_loss tests/test_null_caption tests/test_parameters tests/test_rerank tests/test_saved \

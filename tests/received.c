@@ -31,6 +31,22 @@ static int on_latents(void *user, const int64_t shape[3], const float *values, s
 	return 0;
 }
 
+static void on_steps(void *user, const struct smalti_step_report *report)
+{
+	struct received *to = user;
+	const size_t calls = (size_t)(report->steps * report->branches) * sizeof(*to->calls);
+	const size_t ratios = (size_t)report->steps * sizeof(*to->ratios);
+	CHECK(to->next == 0 && !to->latents, "the report comes first");
+	to->steps = report->steps;
+	to->branches = report->branches;
+	to->calls = malloc(calls);
+	memcpy(to->calls, report->calls, calls);
+	if (!report->ratios)
+		return;
+	to->ratios = malloc(ratios);
+	memcpy(to->ratios, report->ratios, ratios);
+}
+
 static void on_done(void *user, int status, const struct smalti_error *error)
 {
 	struct received *to = user;
@@ -44,7 +60,7 @@ int received_submit(const struct smalti_model *model, struct smalti_batch *batch
 		    struct smalti_error *error)
 {
 	const struct smalti_image_callbacks callbacks = {
-	    .user = to, .rows = on_rows, .latents = on_latents, .done = on_done};
+	    .user = to, .rows = on_rows, .latents = on_latents, .steps = on_steps, .done = on_done};
 	struct smalti_plan *plan = smalti_request_resolve(model, request, error);
 	if (!plan)
 		return -1;
@@ -83,5 +99,7 @@ void received_forget(struct received *received)
 {
 	free(received->rgb);
 	free(received->latents);
+	free(received->calls);
+	free(received->ratios);
 	*received = (struct received){0};
 }

@@ -12,6 +12,9 @@ struct received {
 	int calls_of_done, status;
 	struct smalti_error error;
 	bool refuse_rows;
+	int64_t steps, branches; /* of a step cache */
+	struct smalti_step_call *calls;
+	double (*ratios)[SMALTI_STEP_GAPS]; /* NULL: none */
 };
 
 /* Submits an image by its own plan, which spells the request out. */

@@ -121,7 +121,7 @@ int stage_dit(struct smalti_session *session, struct smalti_denoiser *dit, const
 	struct smalti_conditions *conditions =
 	    dit->functions->conditions(dit, task_group, &cut, &timestep, 1, height, width, vae_factor);
 	struct smalti_grid grid = tokens_of(task_group, c, &cut.partition, height, width, x), result;
-	dit->functions->forward(dit, task_group, conditions, 0, 1.0f, &grid, &caption, 1, &result);
+	dit->functions->forward(dit, task_group, conditions, 0, 1.0f, &grid, &caption, 1, NULL, &result);
 	for (int64_t b = 0; b < cut.partition.bands; b++)
 		deliver(task_group, smalti_grid_tile(&result, b),
 			smalti_partition_rows(&cut.partition, b) * columns,

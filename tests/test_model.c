@@ -132,7 +132,7 @@ static void estimate_forward(const struct smalti_model *model, int64_t height, i
 		smalti_insert(clear, task_group, (.y = smalti_grid_tile(&x, b)),
 			      .bytes = smalti_partition_rows(&cut.partition, b) * row);
 	model->denoiser->functions->forward(model->denoiser, task_group, conditions, 0, 1, &x, caption,
-					    captions, v);
+					    captions, NULL, v);
 	near(task_group, load.flops, "forward");
 	smalti_grid_release(&x);
 	for (int k = 0; k < captions; k++)

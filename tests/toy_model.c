@@ -183,11 +183,11 @@ static struct smalti_tile *forward_band(struct toy *toy, struct smalti_tape *tap
 static void forward(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 		    struct smalti_conditions *conditions, int64_t step, float input_scale,
 		    const struct smalti_grid *x, struct smalti_cross_cache *const *caches, int count,
-		    struct smalti_grid *v)
+		    struct smalti_step_cache *step_cache, struct smalti_grid *v)
 {
 	struct smalti_tape tape = {.task_group = task_group};
 	const int64_t columns = toy_of(denoiser)->patch.in;
-	(void)input_scale; /* 1 under the samplers that the test takes */
+	(void)input_scale, (void)step_cache; /* 1 and NULL, as the test asks for none */
 	for (int k = 0; k < count; k++) {
 		v[k] =
 		    (struct smalti_grid){x->partition, calloc((size_t)x->partition->bands, sizeof(*v->tile))};

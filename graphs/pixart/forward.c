@@ -89,26 +89,47 @@ static int branches_at_first(const struct smalti_dit_forward *f, int count)
 	return f->strategy->parts[SMALTI_AXIS_BRANCH] > 1 ? count : 1;
 }
 
-static void run_blocks(const struct smalti_dit_forward *f, struct smalti_dit_range range,
-		       struct smalti_value *const *z, struct smalti_cross_cache *const *caches, int count)
+/* What a pass computes. */
+struct pass {
+	struct smalti_value *const *z; /* the stream of each branch */
+	struct smalti_cross_cache *const *caches;
+	int count;                            /* of branches */
+	struct smalti_step_cache *step_cache; /* NULL: every block is computed */
+};
+
+static bool is_skipped(const struct pass *pass, int branch, int64_t block)
 {
+	return pass->step_cache && block > 0 && !smalti_step_cache_computes(pass->step_cache, branch);
+}
+
+/* Inserts the self-attention of the first block. */
+static void attend_first(const struct smalti_dit_forward *f, struct smalti_dit_range range,
+			 const struct pass *pass)
+{
+	const int first = branches_at_first(f, pass->count);
 	smalti_task_group_at(f->task_group, 0, -1);
-	for (int k = 0; k < branches_at_first(f, count); k++)
-		smalti_dit_attend(f, (struct smalti_dit_position){k, 0}, range, z[k]);
-	for (int k = branches_at_first(f, count); k < count; k++)
-		copy_bands(f, range, z[0], z[k]);
-	for (int64_t block = 0; block < f->dit->config.layers; block++) {
+	for (int k = 0; k < first; k++)
+		smalti_dit_attend(f, (struct smalti_dit_position){k, 0}, range, pass->z[k]);
+	for (int k = first; k < pass->count; k++)
+		copy_bands(f, range, pass->z[0], pass->z[k]);
+}
+
+/* Inserts the blocks from `begin` to `end`. */
+static void run_blocks(const struct smalti_dit_forward *f, struct smalti_dit_range range, int64_t begin,
+		       int64_t end, const struct pass *pass)
+{
+	for (int64_t block = begin; block < end; block++) {
 		smalti_task_group_at(f->task_group, block, -1);
-		for (int k = 0; k < count && goes_on(f); k++)
-			smalti_dit_block(f, (struct smalti_dit_position){k, block}, range, block == 0,
-					 caches[k], false, z[k]);
+		for (int k = 0; k < pass->count && goes_on(f); k++)
+			if (!is_skipped(pass, k, block))
+				smalti_dit_block(f, (struct smalti_dit_position){k, block}, range, block == 0,
+						 pass->caches[k], false, pass->z[k]);
 	}
 	smalti_task_group_at(f->task_group, -1, -1);
 }
 
 /* Runs patches through the stages of layers one behind the other; in the warm-up, together. */
-static void run_patches(const struct smalti_dit_forward *f, struct smalti_value *const *z,
-			struct smalti_cross_cache *const *caches, int count)
+static void run_patches(const struct smalti_dit_forward *f, const struct pass *pass)
 {
 	const int64_t bands = f->tokens->partition.bands;
 	const bool together = smalti_dit_together(f);
@@ -117,8 +138,46 @@ static void run_patches(const struct smalti_dit_forward *f, struct smalti_value 
 		while (range.end < bands &&
 		       (together || f->tokens->band[range.end].patch == f->tokens->band[range.begin].patch))
 			range.end++;
-		run_blocks(f, range, z, caches, count);
+		attend_first(f, range, pass);
+		run_blocks(f, range, 0, f->dit->config.layers, pass);
 	}
+}
+
+/* Runs the first block, and decides what is skipped behind it. */
+static void run_first(const struct smalti_dit_forward *f, const struct pass *pass)
+{
+	const struct smalti_dit_range all = {0, f->tokens->partition.bands};
+	for (int k = 0; k < pass->count; k++)
+		smalti_step_cache_begin(pass->step_cache, k,
+					pass->z[k < branches_at_first(f, pass->count) ? k : 0]);
+	attend_first(f, all, pass);
+	run_blocks(f, all, 0, 1, pass);
+	smalti_step_cache_decide(pass->step_cache, f->pass, pass->z);
+}
+
+/* Returns the output of a branch whose remaining blocks were inserted or skipped. */
+static struct smalti_grid cached_output(const struct smalti_dit_forward *f, struct smalti_value final,
+					const struct pass *pass, int k)
+{
+	struct smalti_step_cache *cache = pass->step_cache;
+	struct smalti_grid v = {NULL, NULL};
+	if (smalti_step_cache_computes(cache, k)) {
+		v = project_out(f, k, final, pass->z[k]);
+		smalti_step_cache_computed(cache, k, pass->z[k], &v);
+	}
+	for (int guess = 0; guess < smalti_step_cache_guesses(cache, k) && goes_on(f); guess++) {
+		smalti_step_cache_guess(cache, k, guess, pass->z[k]);
+		struct smalti_grid guessed = project_out(f, k, final, pass->z[k]), unused = guessed;
+		if (smalti_step_cache_computes(cache, k))
+			smalti_step_cache_compare(cache, k, guess, &guessed, &v);
+		if (smalti_step_cache_skips(cache, k)) {
+			unused = v;
+			v = guessed;
+		}
+		smalti_grid_release(&unused);
+	}
+	smalti_step_cache_end(cache, k);
+	return v;
 }
 
 /* Writes the step's values into tiles, because repeated commands keep their first arguments. */
@@ -142,19 +201,32 @@ static void begin(struct smalti_dit_forward *f, float input_scale, const struct 
 
 static const struct smalti_dit_task pass_task = {SMALTI_GRAIN_PASS, "pass", NULL};
 
-static void run(struct smalti_dit_forward *f, float input_scale, const struct smalti_grid *x,
-		struct smalti_cross_cache *const *caches, int count, struct smalti_grid *v)
+/* Begins what may be one task, of so many blocks of all branches. */
+static void begin_pass(const struct smalti_dit_forward *f, const struct pass *pass, int64_t blocks)
 {
-	struct smalti_dit_streams *pass = &f->conditions->pass;
 	const struct smalti_partition *bands = &f->tokens->partition;
-	begin(f, input_scale, x, count, pass);
 	smalti_dit_begin_task(f, &pass_task,
-			      (double)bands->first[bands->bands] * (double)(f->dit->config.layers * count),
+			      (double)bands->first[bands->bands] * (double)(blocks * pass->count),
 			      SMALTI_ANYWHERE);
-	if (goes_on(f))
-		run_patches(f, pass->stream, caches, count);
-	for (int k = 0; k < count && goes_on(f); k++)
-		v[k] = project_out(f, k, pass->final, pass->stream[k]);
+}
+
+static void run(struct smalti_dit_forward *f, float input_scale, const struct smalti_grid *x,
+		struct pass *pass, struct smalti_grid *v)
+{
+	struct smalti_dit_streams *streams = &f->conditions->pass;
+	const int64_t layers = f->dit->config.layers;
+	begin(f, input_scale, x, pass->count, streams);
+	pass->z = streams->stream;
+	if (pass->step_cache && goes_on(f))
+		run_first(f, pass);
+	begin_pass(f, pass, layers);
+	if (pass->step_cache && goes_on(f))
+		run_blocks(f, (struct smalti_dit_range){0, x->partition->bands}, 1, layers, pass);
+	else if (goes_on(f))
+		run_patches(f, pass);
+	for (int k = 0; k < pass->count && goes_on(f); k++)
+		v[k] = pass->step_cache ? cached_output(f, streams->final, pass, k)
+					: project_out(f, k, streams->final, pass->z[k]);
 	smalti_task_group_bottom_level(f->task_group, f->behind);
 	smalti_tape_end_task(f->tape);
 	smalti_task_group_place(f->task_group, SMALTI_ANYWHERE);
@@ -165,7 +237,7 @@ static void run(struct smalti_dit_forward *f, float input_scale, const struct sm
 void smalti_dit_forward(struct smalti_denoiser *denoiser, struct smalti_task_group *task_group,
 			struct smalti_conditions *conditions, int64_t step, float input_scale,
 			const struct smalti_grid *x, struct smalti_cross_cache *const *caches, int count,
-			struct smalti_grid *v)
+			struct smalti_step_cache *step_cache, struct smalti_grid *v)
 {
 	struct smalti_dit *dit = (struct smalti_dit *)denoiser;
 	for (int k = 0; k < count; k++)
@@ -185,7 +257,7 @@ void smalti_dit_forward(struct smalti_denoiser *denoiser, struct smalti_task_gro
 	f.behind = (conditions->steps - 1 - step) *
 		   (smalti_max(dit->config.layers * PHASES, f.strategy->patches) + 1);
 	if (smalti_dit_forward_open(&f, &error) == 0)
-		run(&f, input_scale, x, caches, count, v);
+		run(&f, input_scale, x, &(struct pass){NULL, caches, count, step_cache}, v);
 	else
 		smalti_task_group_break(task_group, &error);
 	smalti_dit_forward_close(&f);

@@ -74,6 +74,12 @@ struct smalti_request {
 	/** LoRA adapters of this request alone, "PATH[:WEIGHT]" with commas between several; they are not
 	 * merged into the model's weights (docs/adapters.md). NULL: none. */
 	const char *lora;
+	/** Skips most of the transformer in steps that change little (docs/step-cache.md): "bound:X", if the
+	 * error of a call is by the model's table at most X of its last output's norm, or "first-block:X", if
+	 * the first block's change differs at most by X from then. "calibration" skips nothing and measures
+	 * a table. Not over ranks, and with exact strategies only. NULL: every step is computed. */
+	const char *step_cache;
+	bool step_cache_checks; /**< also compute what is skipped, and report the error */
 	/** Instead of noise: f32 [images, channels, height, width] of the padded latents, already multiplied
 	 * by the scheduler's initial sigma; NULL: draw noise. */
 	const float *latents;
@@ -185,6 +191,21 @@ int smalti_prompt_unread(const struct smalti_model *model, const char *prompt, e
 			 struct smalti_unread *unread, struct smalti_error *error);
 void smalti_unread_free(struct smalti_unread *unread);
 
+/** What a step cache did with a call of the transformer, which is a step of one branch. */
+struct smalti_step_call {
+	bool skipped;
+	double value; /**< what was compared with the threshold; NAN: nothing */
+	double error; /**< of a skipped call that is checked: of its output, by the norm of the last output that
+			 was computed, as a bound is; else NAN */
+};
+enum { SMALTI_STEP_GAPS = 3 };
+/** What a step cache did in an image. */
+struct smalti_step_report {
+	int64_t steps, branches; /**< branches: without the prompt, and with it; or with it alone */
+	const struct smalti_step_call *calls;         /**< [steps, branches] */
+	const double (*ratios)[SMALTI_STEP_GAPS]; /**< [steps], of a calibration; else NULL */
+};
+
 /** A text as the transformer reads it: T5's last hidden states, without padding. */
 struct smalti_text_states {
 	int64_t tokens; /**< with the end mark, truncated to the model's most */
@@ -214,6 +235,8 @@ struct smalti_image_callbacks {
 		    struct smalti_error *error);
 	/** The final latents f32 [channels, height, width], in the model's scale, padded size. */
 	int (*latents)(void *user, const int64_t shape[3], const float *values, struct smalti_error *error);
+	/** What the step cache did, before the first rows and latents; not without one. */
+	void (*steps)(void *user, const struct smalti_step_report *report);
 	/** How far the image is: `active` is 1, `images` its completed fraction. About ten times per second,
 	 * and once before `done` of an image that is complete, on the thread that waits in
 	 * smalti_batch_submit() or smalti_batch_wait(). It must not call the batch's functions. */

@@ -57,6 +57,7 @@ struct smalti_model_options {
 	 * must belong to the model. */
 	const struct smalti_lora *loras;
 	int64_t lora_count;
+	const char *step_cache_table; /**< of bounds; NULL: step_cache.json in `directory` */
 };
 
 /** All fields at their defaults. */

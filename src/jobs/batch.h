@@ -15,6 +15,9 @@ struct smalti_image_job {
 	int64_t latent_shape[3];
 	const float *latents; /* the first latents; NULL: noise */
 	double flops;         /* estimated, without the texts */
+	int64_t image;        /* its number in the plan */
+	bool apart;           /* a thread inserts its tasks, as a step cache waits in each step */
+	pthread_t inserter;   /* that thread */
 };
 
 struct smalti_batch {

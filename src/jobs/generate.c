@@ -42,6 +42,8 @@ static void complete(struct smalti_job *job)
 {
 	struct smalti_image_job *work = (struct smalti_image_job *)job;
 	struct smalti_error error = SMALTI_NO_ERROR;
+	if (work->apart)
+		pthread_join(work->inserter, NULL);
 	const int status = smalti_task_group_status(job->task_group, &error);
 	smalti_transfer_report_send(work->plan, job->task_group, &work->receiver);
 	if (status == 0)
@@ -231,7 +233,23 @@ static struct smalti_diffusion_image insert_encoding(struct smalti_image_job *wo
 	    .from_noise = plan->image->mask && plan->request.strength == 1};
 }
 
-static struct smalti_tile *insert_diffusion(struct smalti_image_job *work, int64_t image)
+/* Waits for the tasks of an image, while other threads insert. */
+static void wait_for_tasks(void *user)
+{
+	struct smalti_image_job *work = user;
+	smalti_job_pause(&work->job);
+	smalti_task_group_wait(work->job.task_group);
+	smalti_job_resume(&work->job);
+}
+
+static void report_steps(void *user, const struct smalti_step_report *report)
+{
+	const struct smalti_image_job *work = user;
+	if (work->receiver.steps)
+		work->receiver.steps(work->receiver.user, report);
+}
+
+static struct smalti_tile *insert_diffusion(struct smalti_image_job *work)
 {
 	static const enum smalti_dtype dtypes[] = {SMALTI_F32, SMALTI_F16, SMALTI_BF16};
 	struct smalti_model *model = work->batch->model;
@@ -239,7 +257,9 @@ static struct smalti_tile *insert_diffusion(struct smalti_image_job *work, int64
 	const struct smalti_request *request = &plan->request;
 	const int64_t channels = model->denoiser->in_channels;
 	const int64_t elements = channels * plan->latent_height * plan->latent_width;
-	work->latents = request->latents ? request->latents + image * elements : NULL;
+	const struct smalti_diffusion_cache step_cache = {
+	    .rule = plan->step_cache, .wait = wait_for_tasks, .report = report_steps, .user = work};
+	work->latents = request->latents ? request->latents + work->image * elements : NULL;
 	struct smalti_diffusion diffusion = {
 	    .sampler = plan->sampler,
 	    .height = plan->latent_height,
@@ -248,11 +268,12 @@ static struct smalti_tile *insert_diffusion(struct smalti_image_job *work, int64
 	    .band_tokens = request->tile_tokens,
 	    .strategy = &plan->strategy,
 	    .seed = request->seed,
-	    .image = image,
+	    .image = work->image,
 	    .images = request->images,
 	    .noise_dtype = dtypes[request->noise],
 	    .latents = work->latents,
 	    .guidance = (float)request->guidance,
+	    .step_cache = plan->step_cache.kind ? &step_cache : NULL,
 	};
 	for (int i = 0; i < 2; i++)
 		if (work->texts[i])
@@ -295,14 +316,14 @@ static int estimate(struct smalti_image_job *work, struct smalti_error *error)
 	return 0;
 }
 
-static void insert_tasks(struct smalti_image_job *work, int64_t image)
+static void insert_tasks(struct smalti_image_job *work)
 {
 	struct smalti_model *model = work->batch->model;
 	const struct smalti_plan *plan = work->plan;
 	int64_t tokens[2];
 	const int captions = caption_tokens(work, tokens);
 	smalti_transfer_report_plan(plan, work->job.task_group, tokens, captions);
-	struct smalti_tile *latents = insert_diffusion(work, image);
+	struct smalti_tile *latents = insert_diffusion(work);
 	smalti_task_group_stage(work->job.task_group, plan->sampler->steps + 1);
 	smalti_insert(deliver, work->job.task_group, (.x = latents),
 		      .count = work->latent_shape[0] * work->latent_shape[1] * work->latent_shape[2],
@@ -311,6 +332,24 @@ static void insert_tasks(struct smalti_image_job *work, int64_t image)
 		smalti_vae_decode(model->vae, work->job.task_group, latents, false, &plan->decoding,
 				  deliver_rows, work);
 	smalti_tile_release(latents);
+	smalti_job_submit(&work->job);
+}
+
+static void *insert_apart(void *image)
+{
+	struct smalti_image_job *work = image;
+	smalti_job_resume(&work->job);
+	insert_tasks(work);
+	return NULL;
+}
+
+/* Inserts the tasks of an image on a thread of its own, so that other images go on where it waits. */
+static void insert_aside(struct smalti_image_job *work)
+{
+	smalti_job_pause(&work->job);
+	work->apart = pthread_create(&work->inserter, NULL, insert_apart, work) == 0;
+	if (!work->apart)
+		insert_apart(work);
 }
 
 /* Opens the resizer of an image, if it is resized. */
@@ -353,7 +392,7 @@ static int prepare(struct smalti_image_job *work, struct smalti_error *error)
 }
 
 /* Returns a new image; NULL if it cannot be made. */
-static struct smalti_image_job *new_image(struct smalti_batch *batch, struct smalti_plan *plan,
+static struct smalti_image_job *new_image(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
 					  const struct smalti_image_callbacks *receiver,
 					  struct smalti_error *error)
 {
@@ -368,6 +407,7 @@ static struct smalti_image_job *new_image(struct smalti_batch *batch, struct sma
 	if (!work)
 		return NULL;
 	work->batch = batch;
+	work->image = image;
 	work->plan = smalti_plan_share(plan);
 	work->receiver = *receiver;
 	return work;
@@ -396,7 +436,7 @@ static int agree(struct smalti_batch *batch, const struct smalti_image_job *work
 static int submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t image,
 		  const struct smalti_image_callbacks *receiver, struct smalti_error *error)
 {
-	struct smalti_image_job *work = new_image(batch, plan, receiver, error);
+	struct smalti_image_job *work = new_image(batch, plan, image, receiver, error);
 	int status = agree(batch, work, error);
 	if (status == 0 && (status = prepare(work, error)) < 0)
 		smalti_ranks_give_up(error);
@@ -405,8 +445,10 @@ static int submit(struct smalti_batch *batch, struct smalti_plan *plan, int64_t 
 			free_image(work);
 		return -1;
 	}
-	insert_tasks(work, image);
-	smalti_job_submit(&work->job);
+	if (plan->step_cache.kind)
+		insert_aside(work);
+	else
+		insert_tasks(work);
 	return 0;
 }
 

@@ -18,6 +18,7 @@ libcore_la_SOURCES += \
 	src/jobs/plan_load.c src/jobs/plan_strategy.c src/jobs/plan_strategy.h \
 	src/jobs/precision.c src/jobs/precision.h \
 	src/jobs/resizer.c src/jobs/resizer.h \
+	src/jobs/step_cache.c src/jobs/step_cache.h \
 	src/jobs/text.c \
 	src/jobs/text_states.c \
 	src/jobs/prompt_encoder.c src/jobs/prompt_encoder.h \

@@ -180,7 +180,9 @@ static int open_parts(struct smalti_model *model, char *const *paths, const stru
 	/* A given scheduler directory has its class in the file; otherwise diffusers follows the index. */
 	const char *class = !o->scheduler && index.scheduler[0] ? index.scheduler : NULL;
 	model->scheduler_path = smalti_format(error, "%s", paths[SCHEDULER_FILE]);
-	if (!model->scheduler_path || smalti_component_check(paths[SCHEDULER], error) < 0 ||
+	model->step_cache_path =
+	    smalti_model_component(o->step_cache_table, directory_of(o, error), "step_cache.json", error);
+	if (!model->scheduler_path || !model->step_cache_path || smalti_component_check(paths[SCHEDULER], error) < 0 ||
 	    smalti_scheduler_config_read(paths[SCHEDULER_FILE], class, &model->scheduler,
 					 &model->no_scheduler, error) < 0)
 		return -1;
@@ -263,6 +265,7 @@ void smalti_model_close(struct smalti_model *model)
 	smalti_adapter_set_free(model->adapters);
 	free(model->words);
 	free(model->scheduler_path);
+	free(model->step_cache_path);
 	free(model);
 }
 

@@ -28,6 +28,7 @@ struct smalti_model {
 	int64_t held_bytes;   /* bytes of the session's memory that others hold */
 	char *words;          /* on which it was trained; NULL: not known */
 	char *scheduler_path;
+	char *step_cache_path; /* of tables, which may be missing */
 	struct smalti_scheduler_config scheduler;
 	struct smalti_error no_scheduler; /* why that scheduler cannot run, if so: requests name another */
 	struct smalti_error unused;       /* says which tensors are not used, if any: no failure */

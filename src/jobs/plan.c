@@ -4,8 +4,10 @@
 #include "graphs/vae/plan.h"
 #include "jobs/bins.h"
 #include "jobs/plan_strategy.h"
+#include "jobs/precision.h"
 #include "jobs/vae.h"
 #include "rt/devices_alone.h"
+#include "rt/ranks.h"
 
 #include <math.h>
 #include <xxhash.h>
@@ -188,6 +190,7 @@ static void estimate_bytes(struct smalti_plan *plan, const struct smalti_model *
 		plan->bytes += smalti_plan_image_bytes(plan);
 	}
 	plan->bytes += texts * d->functions->cross_cache_bytes(d, model->text.max_tokens);
+	plan->bytes += smalti_step_cache_bytes(plan->step_cache.kind, tokens, d->width, (int)texts);
 }
 
 /* Chooses the bin. Like diffusers it goes by the transformer's sample size, in latents of 8 pixels. */
@@ -244,12 +247,61 @@ static int set_defaults(struct smalti_plan *plan, const struct smalti_request *r
 	r->tile_tokens = r->tile_tokens
 			     ? r->tile_tokens
 			     : smalti_tile_tokens(plan->model->session, plan->model->denoiser, r->shares);
+	if (request->step_cache && !(plan->step_cache_text = smalti_format(error, "%s", request->step_cache)))
+		return -1;
+	r->step_cache = plan->step_cache_text;
 	plan->prompt = smalti_format(error, "%s", request->prompt);
 	plan->negative_prompt =
 	    smalti_format(error, "%s", request->negative_prompt ? request->negative_prompt : "");
 	r->prompt = plan->prompt;
 	r->negative_prompt = plan->negative_prompt;
 	return plan->prompt && plan->negative_prompt ? 0 : -1;
+}
+
+struct smalti_step_cache_key smalti_plan_step_key(const struct smalti_plan *plan)
+{
+	const struct smalti_request *r = &plan->request;
+	const char *lora = smalti_plan_lora(plan);
+	return (struct smalti_step_cache_key){
+	    .model = lora ? lora : plan->model->digest,
+	    .precision = smalti_precisions[plan->model->precision],
+	    .scheduler = r->scheduler ? r->scheduler : smalti_sampler_name_of(&plan->model->scheduler),
+	    .guidance = plan->guided ? r->guidance : 1,
+	    .sampler = plan->sampler};
+}
+
+/* Refuses a step cache where a call does not depend on this step alone, or ranks would have to agree. */
+static int check_step_cache(const struct smalti_plan *plan, struct smalti_error *error)
+{
+	if (smalti_ranks_count() > 1)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "step cache: it is not for several ranks; run one process, with devices, "
+				   "or leave it out");
+	if (!smalti_strategy_is_exact(&plan->strategy) || plan->strategy.patches > 1 ||
+	    plan->strategy.next)
+		return smalti_fail(error, SMALTI_EUNSUPPORTED,
+				   "step cache: expected no strategy, or an exact one without patches or "
+				   "shares that change, found %s",
+				   plan->request.strategy ? plan->request.strategy : plan->request.shares);
+	return 0;
+}
+
+static int read_step_cache(struct smalti_plan *plan, struct smalti_error *error)
+{
+	struct smalti_step_cache_rule *rule = &plan->step_cache;
+	if (smalti_step_cache_parse(plan->request.step_cache, rule, error) < 0)
+		return -1;
+	if (rule->kind == SMALTI_STEP_CACHE_NONE)
+		return 0;
+	rule->checks = plan->request.step_cache_checks;
+	if (check_step_cache(plan, error) < 0)
+		return -1;
+	if (rule->kind != SMALTI_STEP_CACHE_BOUND)
+		return 0;
+	const struct smalti_step_cache_key key = smalti_plan_step_key(plan);
+	plan->step_table = smalti_step_cache_table_read(plan->model->step_cache_path, &key, error);
+	rule->ratios = plan->step_table ? plan->step_table->ratios : NULL;
+	return plan->step_table ? 0 : -1;
 }
 
 static int make_plan(struct smalti_plan *plan, const struct smalti_request *request,
@@ -272,7 +324,8 @@ static int make_plan(struct smalti_plan *plan, const struct smalti_request *requ
 		return -1;
 	plan->request.lora = plan->variant ? plan->variant->lora : NULL;
 	if (check_latents(plan, error) < 0 || smalti_plan_image_make(plan, error) < 0 ||
-	    make_sampler(plan, error) < 0 || smalti_plan_strategy_read(plan, error) < 0)
+	    make_sampler(plan, error) < 0 || smalti_plan_strategy_read(plan, error) < 0 ||
+	    read_step_cache(plan, error) < 0)
 		return -1;
 	const int places = smalti_strategy_last(&plan->strategy)->count;
 	if (!request->tile_rows)
@@ -356,6 +409,8 @@ void smalti_plan_free(struct smalti_plan *plan)
 	free(plan->sampler);
 	smalti_plan_image_free(plan->image);
 	smalti_strategy_free(&plan->strategy);
+	free(plan->step_cache_text);
+	free(plan->step_table);
 	free(plan->share_text);
 	free(plan->strategy_text);
 	smalti_vae_plan_free(&plan->decoding);

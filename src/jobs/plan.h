@@ -3,6 +3,7 @@
 
 #include "jobs/model.h"
 #include "jobs/plan_image.h"
+#include "jobs/step_cache.h"
 #include "samplers/sampler.h"
 #include "smalti/generate.h"
 
@@ -21,13 +22,15 @@ struct smalti_plan {
 	atomic_int users; /* the last user frees it */
 	const struct smalti_model *model;
 	struct smalti_request request; /* spelled out; its strings are the plan's own */
-	char *prompt, *negative_prompt, *share_text, *strategy_text;
+	char *prompt, *negative_prompt, *share_text, *strategy_text, *step_cache_text;
 	struct smalti_variant *variant;      /* with the request's adapters; NULL: it has none */
 	int64_t made_width, made_height;     /* size that is generated, before cropping or resizing */
 	int64_t latent_width, latent_height; /* as computed */
 	bool guided;
 	struct smalti_sampler *sampler; /* owned */
 	struct smalti_strategy strategy;
+	struct smalti_step_cache_rule step_cache;
+	struct smalti_step_cache_table *step_table; /* of a bound; NULL: none */
 	struct smalti_vae_plan decoding;
 	struct smalti_plan_image *image; /* to begin with; NULL: none */
 	int64_t bytes;                   /* held at most by one image, besides weights and captions */
@@ -35,6 +38,8 @@ struct smalti_plan {
 
 /* Returns the transformer that makes the images. */
 struct smalti_denoiser *smalti_plan_denoiser(const struct smalti_plan *plan);
+/* Returns what a step cache's table is of. */
+struct smalti_step_cache_key smalti_plan_step_key(const struct smalti_plan *plan);
 /* Returns a digest of everything that an image's tasks depend on and the request does not say. */
 uint64_t smalti_plan_digest(const struct smalti_plan *plan);
 /* Adds a user. */

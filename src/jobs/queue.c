@@ -171,10 +171,22 @@ void smalti_queue_serve(struct smalti_queue *queue)
 	smalti_insertion_end(throttle);
 }
 
+/* Waits, letting paused jobs be resumed meanwhile. */
+static void await_inserting(struct smalti_queue *queue)
+{
+	struct smalti_throttle *throttle = &queue->session->throttle;
+	const bool lets_others = queue->paused > 0;
+	if (lets_others)
+		smalti_insertion_end(throttle);
+	await(queue);
+	if (lets_others)
+		smalti_insertion_begin(throttle);
+}
+
 void smalti_queue_wait(struct smalti_queue *queue)
 {
 	if (queue->active)
-		await(queue);
+		await_inserting(queue);
 	meanwhile(queue);
 }
 
@@ -236,4 +248,18 @@ void smalti_job_submit(struct smalti_job *job)
 	smalti_throttle_serve(throttle, NULL, NULL);
 	smalti_task_group_close(job->task_group, ended, job);
 	smalti_insertion_end(throttle);
+}
+
+void smalti_job_pause(struct smalti_job *job)
+{
+	struct smalti_throttle *throttle = &job->queue->session->throttle;
+	job->queue->paused++;
+	smalti_throttle_serve(throttle, NULL, NULL);
+	smalti_insertion_end(throttle);
+}
+
+void smalti_job_resume(struct smalti_job *job)
+{
+	smalti_insertion_begin(&job->queue->session->throttle);
+	job->queue->paused--;
 }

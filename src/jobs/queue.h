@@ -32,6 +32,7 @@ struct smalti_queue {
 	int64_t submitted; /* ever */
 	int64_t doomed;    /* the number of a job that fails on another rank and will be submitted here */
 	int64_t active, active_bytes;
+	int64_t paused;            /* jobs that get more tasks, but not now */
 	struct smalti_mutex mutex; /* guards what follows */
 	struct smalti_condition any;
 	struct smalti_job *oldest;    /* active, in order of submission */
@@ -65,3 +66,9 @@ int smalti_job_open(struct smalti_queue *queue, struct smalti_job *job, const ch
 		    struct smalti_error *error);
 /* Says that the job gets no more tasks. */
 void smalti_job_submit(struct smalti_job *job);
+
+/* Let other threads insert tasks, and wait to insert this job's again, on this thread or another. Meanwhile
+ * waits for room do not keep other threads from inserting. @{ */
+void smalti_job_pause(struct smalti_job *job);
+void smalti_job_resume(struct smalti_job *job);
+/* @} */

@@ -3,6 +3,8 @@
 #include "kernels/kernels.h"
 #include "kernels/scratch.h"
 
+#include <math.h>
+
 int smalti_rmsnorm_parts(const struct smalti_row_parts *parts, int64_t rows, int64_t dim, float epsilon,
 			 const float *weight, enum smalti_dtype dtype, void *y, struct smalti_error *error)
 {
@@ -41,6 +43,21 @@ void smalti_add_positions(int64_t first, int64_t rows, int64_t columns, int64_t 
 		smalti_kernels()->add(half, y, table + n % columns * half, y);
 		smalti_kernels()->add(half, y + half, table + (columns + n / columns) * half, y + half);
 	}
+}
+
+void smalti_distances(int64_t dim, int64_t group, int64_t used, const float *x, const float *y, float sums[4])
+{
+	double all[4] = {0};
+	for (int64_t first = 0; first < dim; first += group)
+		for (int64_t i = first; i < first + used; i++) {
+			const double difference = (double)x[i] - (double)y[i];
+			all[0] += fabs(difference);
+			all[1] += fabs((double)y[i]);
+			all[2] += difference * difference;
+			all[3] += (double)y[i] * (double)y[i];
+		}
+	for (int i = 0; i < 4; i++)
+		sums[i] = (float)all[i];
 }
 
 void smalti_scale(int64_t count, const float *x, float factor, float *y)

@@ -239,6 +239,28 @@ DEVICE void leave_moments(GLOBAL struct smalti_moments *moments, double count, d
 	}
 }
 
+/* A group for each row. */
+KERNEL(distances)(GLOBAL const float *x, GLOBAL const float *y, GLOBAL float *sums, struct distances_arguments a)
+{
+	LOCAL_ARRAY(double, room, 4 * SMALTI_DEVICE_THREADS);
+	GLOBAL const float *left = x + (int64_t)GROUP * a.dim;
+	GLOBAL const float *right = y + (int64_t)GROUP * a.dim;
+	double all[4] = {0, 0, 0, 0};
+	for (int64_t i = THREAD; i < a.dim; i += THREADS) {
+		const double value = i % a.group < a.used ? right[i] : 0;
+		const double difference = i % a.group < a.used ? left[i] - value : 0;
+		all[0] += fabs(difference);
+		all[1] += fabs(value);
+		all[2] += difference * difference;
+		all[3] += value * value;
+	}
+	for (int i = 0; i < 4; i++) {
+		const double sum = sum_once_double(all[i], room + i * SMALTI_DEVICE_THREADS);
+		if (THREAD == 0)
+			sums[4 * (int64_t)GROUP + i] = (float)sum;
+	}
+}
+
 /* Of x [pixels, channels], moments [parts, groups] of as many parts of the pixels: the sums of deviations from the
  * group's first element, whose squares do not cancel when the mean is large. Each thread takes the same elements on
  * every run. PoCL 3.1 makes `room` static if it is used twice. */
