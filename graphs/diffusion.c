@@ -253,13 +253,12 @@ static void close_step_cache(struct run *r)
 	if (!r->step_cache)
 		return;
 	smalti_step_cache_settle(r->step_cache);
-	const struct smalti_step_report report = {
-	    .steps = r->d->sampler->steps,
-	    .branches = r->d->cache_count,
-	    .calls = smalti_step_cache_calls(r->step_cache),
-	    .ratios = of->rule.kind == SMALTI_STEP_CACHE_CALIBRATION
-			  ? smalti_step_cache_measured(r->step_cache)
-			  : NULL};
+	const struct smalti_step_report report = {.steps = r->d->sampler->steps,
+						  .branches = r->d->cache_count,
+						  .calls = smalti_step_cache_calls(r->step_cache),
+						  .ratios = of->rule.kind == SMALTI_STEP_CACHE_CALIBRATION
+								? smalti_step_cache_measured(r->step_cache)
+								: NULL};
 	if (of->report && !smalti_task_group_failed(r->task_group))
 		of->report(of->user, &report);
 	smalti_step_cache_free(r->step_cache);

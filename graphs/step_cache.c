@@ -38,8 +38,8 @@ struct smalti_step_cache {
 	struct smalti_step_cache_arguments a;
 	int64_t step; /* of the last decision; -1: none */
 	struct branch branch[SMALTI_DENOISER_MAX_BRANCHES];
-	struct smalti_step_call *calls;   /* [steps, branches] */
-	smalti_step_ratios *measured;         /* [steps] */
+	struct smalti_step_call *calls; /* [steps, branches] */
+	smalti_step_ratios *measured;   /* [steps] */
 };
 
 /* Returns how many calls in full are remembered. */
@@ -108,7 +108,8 @@ static void measure(struct smalti_step_cache *c, int branch, int measure, const 
 	k->measured[measure] = true;
 	for (int64_t b = 0; b < c->a.bands->bands; b++) {
 		a.rows = smalti_partition_rows(c->a.bands, b);
-		struct smalti_tile *sums = smalti_tile_new(c->task_group, a.rows, SUMS * (int64_t)sizeof(float));
+		struct smalti_tile *sums =
+		    smalti_tile_new(c->task_group, a.rows, SUMS * (int64_t)sizeof(float));
 		const struct distances_buffers buffers = {
 		    .x = smalti_grid_tile(x, b), .y = smalti_grid_tile(y, b), .sums = sums};
 		smalti_insert_distances(c->task_group, &buffers, &a);

@@ -12,7 +12,8 @@
  * What is skipped is decided from values, so the insertion of a step waits for the first block. */
 enum smalti_step_cache_kind {
 	SMALTI_STEP_CACHE_NONE,
-	/* Skips if mean|change − last change| ≤ threshold · mean|last change|; `last` is the last call in full. */
+	/* Skips if mean|change − last change| ≤ threshold · mean|last change|; `last` is the last call in
+	   full. */
 	SMALTI_STEP_CACHE_FIRST_BLOCK,
 	/* Skips if the output's error is, by a table, at most threshold · ‖last output‖. */
 	SMALTI_STEP_CACHE_BOUND,
@@ -20,16 +21,16 @@ enum smalti_step_cache_kind {
 	SMALTI_STEP_CACHE_CALIBRATION
 };
 
-/* A row of a bound's table: number g − 1 is the largest error of the output, ‖guess − output‖, by the change's
- * ‖change − change of g steps before‖. 0: none is known. So a bound skips at most SMALTI_STEP_GAPS steps in a
- * row. */
+/* A row of a bound's table: number g − 1 is the largest error of the output, ‖guess − output‖, by the
+ * change's ‖change − change of g steps before‖. 0: none is known. So a bound skips at most SMALTI_STEP_GAPS
+ * steps in a row. */
 typedef double smalti_step_ratios[SMALTI_STEP_GAPS];
 
 struct smalti_step_cache_rule {
 	enum smalti_step_cache_kind kind;
 	double threshold;
-	double factor;                           /* a bound is the table's times this */
-	const smalti_step_ratios *ratios;        /* of each step; of a bound */
+	double factor;                    /* a bound is the table's times this */
+	const smalti_step_ratios *ratios; /* of each step; of a bound */
 	bool checks; /* also computes in full what is skipped, and measures the error of the output */
 };
 
@@ -48,7 +49,8 @@ struct smalti_step_cache_arguments {
 struct smalti_step_cache;
 
 /* Returns the most bytes that a cache holds. */
-int64_t smalti_step_cache_bytes(enum smalti_step_cache_kind kind, int64_t tokens, int64_t width, int branches);
+int64_t smalti_step_cache_bytes(enum smalti_step_cache_kind kind, int64_t tokens, int64_t width,
+				int branches);
 
 /* Makes a cache; NULL, with the task group broken, without memory. */
 struct smalti_step_cache *smalti_step_cache_new(struct smalti_task_group *task_group,

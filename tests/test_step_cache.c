@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Step caches. golden/cache/cache.json has, of one request, the decisions of an implementation with PyTorch, and
- * the table of its bounds; cache.safetensors the final latents. The model is the embedded one. */
+/* Step caches. golden/cache/cache.json has, of one request, the decisions of an implementation with PyTorch,
+ * and the table of its bounds; cache.safetensors the final latents. The model is the embedded one. */
 #include "base/file.h"
 #include "device_session.h"
 #include "embedded.h"
@@ -91,7 +91,8 @@ static void check_decisions(const struct received *received, const cJSON *expect
 	CHECK(received->steps == STEPS && received->branches == 2, name);
 	for (int i = 0; i < CALLS; i++) {
 		const cJSON *decision = cJSON_GetArrayItem(expected, i);
-		const cJSON *skipped = cJSON_GetArrayItem(decision, 2), *value = cJSON_GetArrayItem(decision, 3);
+		const cJSON *skipped = cJSON_GetArrayItem(decision, 2),
+			    *value = cJSON_GetArrayItem(decision, 3);
 		const struct smalti_step_call *call = &received->calls[i];
 		snprintf(what, sizeof(what), "%s: step %d, branch %d: %g", name, i / 2, i % 2, call->value);
 		CHECK(call->skipped == cJSON_IsTrue(skipped), what);
@@ -102,7 +103,8 @@ static void check_decisions(const struct received *received, const cJSON *expect
 	}
 }
 
-static void check_case(const struct received *received, const struct smalti_safetensors *file, const cJSON *of)
+static void check_case(const struct received *received, const struct smalti_safetensors *file,
+		       const cJSON *of)
 {
 	char name[64];
 	snprintf(name, sizeof(name), "%s.latents", of->string);
@@ -129,7 +131,8 @@ static void compare_with_reference(const int64_t *bands, int sizes, const char *
 		char text[64];
 		const cJSON *of = cJSON_GetArrayItem(cases, i % CASES);
 		const bool bound = strncmp(of->string, "bound", 5) == 0;
-		snprintf(text, sizeof(text), "%s:%g", bound ? "bound" : "first-block", number(of, "threshold"));
+		snprintf(text, sizeof(text), "%s:%g", bound ? "bound" : "first-block",
+			 number(of, "threshold"));
 		struct smalti_request request = golden_request(text);
 		request.tile_tokens = bands[i / CASES];
 		request.strategy = strategies ? strategies[i] : NULL;

@@ -136,6 +136,10 @@ const char *smalti_plan_shares(const struct smalti_plan *plan);
  * none. It is the plan's. */
 const char *smalti_plan_lora(const struct smalti_plan *plan);
 
+/** What the request's step cache is in an image's metadata: "bound:0.04 of 0123456789abcdef", the digest of
+ * its table; NULL: there is none. It is the plan's. */
+const char *smalti_plan_step_cache(const struct smalti_plan *plan);
+
 /** What a place, the CPUs with main memory or a device, bears of the last pass of an image's denoising. Bytes
  * are those of docs/strategies.md; weights and captions, which come to it once, are not in what it receives.
  */
@@ -195,14 +199,14 @@ void smalti_unread_free(struct smalti_unread *unread);
 struct smalti_step_call {
 	bool skipped;
 	double value; /**< what was compared with the threshold; NAN: nothing */
-	double error; /**< of a skipped call that is checked: of its output, by the norm of the last output that
-			 was computed, as a bound is; else NAN */
+	double error; /**< of a skipped call that is checked: of its output, by the norm of the last output
+			 that was computed, as a bound is; else NAN */
 };
 enum { SMALTI_STEP_GAPS = 3 };
 /** What a step cache did in an image. */
 struct smalti_step_report {
 	int64_t steps, branches; /**< branches: without the prompt, and with it; or with it alone */
-	const struct smalti_step_call *calls;         /**< [steps, branches] */
+	const struct smalti_step_call *calls;     /**< [steps, branches] */
 	const double (*ratios)[SMALTI_STEP_GAPS]; /**< [steps], of a calibration; else NULL */
 };
 

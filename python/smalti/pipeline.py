@@ -95,15 +95,15 @@ class Pipeline(Closable):
                  use_resolution_binning: Optional[bool] = None, cleaning: Optional[str] = None,
                  latents: Optional[ArrayLike] = None, image: Optional[ArrayLike] = None, strength: Optional[float] = None,
                  mask: Optional[ArrayLike] = None, keep_original: Optional[bool] = None, posterior: Optional[str] = None,
-                 lora: Optional[str] = None, strategy: Optional[str] = None, shares: Optional[str] = None,
-                 output_type: str = "np", progress: Optional[Progress] = None,
+                 lora: Optional[str] = None, step_cache: Optional[str] = None, strategy: Optional[str] = None,
+                 shares: Optional[str] = None, output_type: str = "np", progress: Optional[Progress] = None,
                  on_step: Optional[OnStep] = None) -> NDArray[Any]:
         """Images of a prompt, or of each of several: uint8 [images, height, width, 3], those of one prompt together. None
         is what the command does: the model's size, 20 steps, guidance 4.5, an image, the model's scheduler. A seed is for
         each prompt, or one for all. `latents` float32 [images, channels, height, width] are the first noise instead.
         `image` uint8 [height, width, 3] is what all begin with instead, resized, as `strength` says; where `mask`
         [height, width], uint8 or bool, is black it is kept. `lora` is an adapter for these images, "PATH[:WEIGHT]", or
-        several with commas.
+        several with commas. `step_cache` is "bound:X" or "first-block:X": steps that change little are skipped.
         With output_type "latent" the last latents come, which decode() takes, and nothing is decoded. `progress` hears
         the completed fraction of all images, from 0 to 1, about ten times per second. `on_step` hears each step once, in
         order, when all images have it behind them: its number, from 1, and the number of steps. Ctrl-C ends the call, as
@@ -122,7 +122,8 @@ class Pipeline(Closable):
             Options("smalti_request", lib.smalti_request_defaults, prompt=one, negative_prompt=negative_prompt,
                     height=height, width=width, steps=num_inference_steps, guidance=guidance_scale,
                     images=num_images_per_prompt, seed=seeds[number], scheduler=scheduler, eta=eta,
-                    resolution_binning=use_resolution_binning, cleaning=cleaning, lora=lora, strategy=strategy, shares=shares,
+                    resolution_binning=use_resolution_binning, cleaning=cleaning, lora=lora, step_cache=step_cache,
+                    strategy=strategy, shares=shares,
                     strength=strength, keep_original=keep_original, posterior=posterior, **pictures)
             for number, one in enumerate(prompts)]
         with self._resource.call() as call, ExitStack() as open_things:

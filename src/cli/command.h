@@ -42,8 +42,8 @@ struct smalti_command {
 
 extern const struct smalti_command smalti_decode_command, smalti_encode_command, smalti_export_command,
     smalti_extract_command, smalti_generate_command, smalti_quantize_command, smalti_report_command,
-    smalti_retrieve_command, smalti_serve_command, smalti_simulate_command, smalti_topology_command,
-    smalti_train_command, smalti_verify_command;
+    smalti_retrieve_command, smalti_serve_command, smalti_simulate_command, smalti_step_cache_command,
+    smalti_topology_command, smalti_train_command, smalti_verify_command;
 
 /* Parses argv (argv[0] is the program or the subcommand's word). Runs the command, or that one of a group, or
  * shows what was asked for. */

@@ -17,6 +17,7 @@ struct image {
 	struct smalti_unread unread;
 	double began;
 	cJSON *places; /* the bytes that came to each; NULL: not known */
+	int64_t calls, skipped_calls; /* of a step cache */
 };
 
 static void free_image(struct image *image)
@@ -48,6 +49,15 @@ static void add_bytes(cJSON *place, const char *key, const struct smalti_place_b
 			cJSON_AddNumberToObject(object, kinds[i].key, kinds[i].bytes);
 }
 
+static void on_steps(void *user, const struct smalti_step_report *report)
+{
+	struct image *image = user;
+	smalti_image_file_steps(&image->file, report);
+	image->calls = report->steps * report->branches;
+	for (int64_t i = 0; i < image->calls; i++)
+		image->skipped_calls += report->calls[i].skipped;
+}
+
 static void on_place(void *user, const struct smalti_transfer_report *report)
 {
 	struct image *image = user;
@@ -75,6 +85,8 @@ static void report_image(struct image *image, int status, const struct smalti_er
 	    .image = image->number,
 	    .unread = &image->unread,
 	    .places = image->places,
+	    .calls = image->calls,
+	    .skipped_calls = image->skipped_calls,
 	    .seconds = smalti_now() - image->began,
 	    .images = 1,
 	};
@@ -209,6 +221,7 @@ static int submit(struct smalti_batch *batch, struct smalti_item *item, struct s
 	    .user = image,
 	    .rows = smalti_image_file_rows,
 	    .latents = image->file.latents_path ? smalti_image_file_latents : NULL,
+	    .steps = on_steps,
 	    .place = generation->options->json ? on_place : NULL,
 	    .done = on_done};
 	if (smalti_prompt_unread(generation->model, item->request.prompt, item->request.cleaning,
@@ -265,6 +278,7 @@ struct smalti_plan *smalti_generation_resolve(struct smalti_generation *generati
 		request->strategy = smalti_plan_strategy(plan);
 		request->shares = smalti_plan_shares(plan);
 		request->lora = smalti_plan_lora(plan);
+		request->step_cache = smalti_plan_step_cache(plan);
 	}
 	return plan;
 }

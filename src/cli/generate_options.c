@@ -19,7 +19,7 @@ static const struct smalti_option rows[] = {
      "and, to override the options given here, \"id\", \"negative_prompt\", \"seed\", \"width\", \"height\", "
      "\"num_inference_steps\", \"num_images_per_prompt\", \"guidance_scale\", \"scheduler\", \"eta\", "
      "\"image\", \"strength\", \"mask\", \"keep_original\", "
-     "\"use_resolution_binning\", \"lora\""},
+     "\"use_resolution_binning\", \"lora\", \"step_cache\""},
     {SMALTI_STRING(TYPE, request.negative_prompt), "negative", 'n', "TEXT",
      "negative prompt: what the images should not show", .alias = "negative-prompt"},
     SMALTI_CLEANING_ROW(TYPE, request.cleaning, "prompts"),
@@ -52,6 +52,9 @@ static const struct smalti_option rows[] = {
      "\"flow heun\"; default: the model's"},
     {SMALTI_DOUBLE(TYPE, request.eta), "eta", 0, "X",
      "of --scheduler ddim: the share of noise that each step adds", .real_minimum = 0, .real_maximum = 1},
+    {SMALTI_STRING(TYPE, request.step_cache), "step-cache", 0, "RULE",
+     "skip most of the transformer in steps that change little: bound:X, where the error of a step is by a "
+     "measured table at most X; first-block:X, where the first block's change differs at most by X"},
     {SMALTI_CHOICE(TYPE, request.noise), "noise", 0, "TYPE",
      "data type in which the initial noise is drawn; each type gives different images", .choices = noises},
     {SMALTI_STRING(TYPE, latents), "latents", 0, "FILE",
@@ -109,6 +112,9 @@ static const struct smalti_option rows[] = {
     {SMALTI_STRING(TYPE, model.vae), "vae-model", 0, "DIR", "load the VAE from DIR", .alias = "vae"},
     {SMALTI_STRING(TYPE, model.scheduler), "scheduler-config", 0, "DIR",
      "load the scheduler's configuration from DIR"},
+    {SMALTI_STRING(TYPE, model.step_cache_table), "step-cache-table", 0, "FILE",
+     "tables of smalti step-cache for --step-cache bound:X; default: step_cache.json in the model's "
+     "directory"},
 
     {SMALTI_GROUP("Machine")},
     SMALTI_SESSION_ROWS(TYPE),
@@ -144,6 +150,8 @@ static const struct smalti_example examples[] = {
      "smalti generate -m PixArt-Sigma-XL-2-512-MS -s 768x512 --scheduler euler -p 'a lighthouse'"},
     {"Change an image, or repaint the white parts of a mask in it",
      "smalti generate --image photo.jpg --mask mask.png -p 'a yellow heart' -o changed.png"},
+    {"Skip steps whose error is bounded",
+     "smalti generate --step-cache bound:0.04 -p 'a red star on a white background'"},
     {"Write the image to a pipe",
      "smalti generate -p 'a large yellow heart on a blue background' -o - | display"},
     {"Show what a strategy has each device compute, receive and hold",

@@ -17,6 +17,7 @@ const struct smalti_identity_remedy smalti_generate_share_remedies[] = {
     {"guidance_scale", "--guidance"},
     {"eta", "--eta"},
     {"scheduler", "--scheduler or --scheduler-config"},
+    {"step_cache", "--step-cache"},
     {"noise", "--noise"},
     {"cleaning", "--clean"},
     {"tile_tokens", "--tile-tokens"},

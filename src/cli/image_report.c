@@ -52,6 +52,10 @@ static void add_json(struct smalti_image_report *report, const struct smalti_ima
 	if (outcome->unread && outcome->unread->unknown)
 		cJSON_AddStringToObject(object, "unknown_words", outcome->unread->unknown);
 	smalti_json_add_seconds(object, outcome->seconds);
+	if (outcome->calls) {
+		cJSON_AddNumberToObject(object, "calls", (double)outcome->calls);
+		cJSON_AddNumberToObject(object, "skipped_calls", (double)outcome->skipped_calls);
+	}
 	if (outcome->places)
 		cJSON_AddItemReferenceToObject(object, "places", (cJSON *)(uintptr_t)outcome->places);
 	smalti_json_line(object, &report->broken);

@@ -34,6 +34,7 @@ struct smalti_image_outcome {
 	int64_t images;                     /* that it stands for */
 	const struct smalti_unread *unread; /* NULL: not known */
 	const struct cJSON *places;         /* the bytes that came to each; NULL: not known */
+	int64_t calls, skipped_calls;       /* of the transformer with a step cache; 0: there is none */
 };
 
 /* The session stays open until the report ends: the last lines tell of its devices. */

@@ -36,6 +36,7 @@ libcli_la_SOURCES = \
 	src/cli/simulate_options.c \
 	src/cli/simulate_print.c src/cli/simulate_print.h \
 	src/cli/simulator.c src/cli/simulator.h \
+	src/cli/step_cache.c src/cli/step_cache_check.c src/cli/step_cache.h \
 	src/cli/topology.c src/cli/topology.h \
 	src/cli/topology_json.c \
 	src/cli/topology_text.c \

@@ -4,13 +4,11 @@
 #include "rt/slave.h"
 
 static const struct smalti_command *const commands[] = {
-    &smalti_generate_command, &smalti_decode_command,
-    &smalti_encode_command,   &smalti_extract_command,
-    &smalti_verify_command,   &smalti_export_command,
-    &smalti_train_command,    &smalti_retrieve_command,
-    &smalti_serve_command,    &smalti_quantize_command,
-    &smalti_report_command,   &smalti_simulate_command,
-    &smalti_topology_command, NULL,
+    &smalti_generate_command, &smalti_decode_command,     &smalti_encode_command,
+    &smalti_extract_command,  &smalti_verify_command,     &smalti_export_command,
+    &smalti_train_command,    &smalti_retrieve_command,   &smalti_serve_command,
+    &smalti_quantize_command, &smalti_step_cache_command, &smalti_report_command,
+    &smalti_simulate_command, &smalti_topology_command,   NULL,
 };
 
 static const struct smalti_command smalti = {

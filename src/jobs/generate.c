@@ -16,6 +16,8 @@
 #include "kernels/layout.h"
 #include "kernels/scratch.h"
 
+#include <signal.h>
+
 void smalti_request_defaults(struct smalti_request *request)
 {
 	*request = (struct smalti_request){
@@ -343,11 +345,16 @@ static void *insert_apart(void *image)
 	return NULL;
 }
 
-/* Inserts the tasks of an image on a thread of its own, so that other images go on where it waits. */
+/* Inserts the tasks of an image on a thread of its own, which gets no signals, so that other images go on
+ * where it waits. */
 static void insert_aside(struct smalti_image_job *work)
 {
+	sigset_t all, before;
+	sigfillset(&all);
 	smalti_job_pause(&work->job);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	work->apart = pthread_create(&work->inserter, NULL, insert_apart, work) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!work->apart)
 		insert_apart(work);
 }

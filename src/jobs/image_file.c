@@ -43,18 +43,48 @@ enum smalti_image_file_state smalti_image_file_look(const struct smalti_image_fi
 }
 
 struct smalti_image_writer *smalti_image_begin_png(FILE *stream, const char *path, int64_t width,
-						   int64_t height, const char *parameters,
+						   int64_t height, const char *parameters, const char *steps,
 						   struct smalti_error *error)
 {
-	const struct smalti_image_text texts[] = {{"Software", PACKAGE_STRING}, {"parameters", parameters}};
+	const struct smalti_image_text texts[] = {
+	    {"Software", PACKAGE_STRING}, {"parameters", parameters}, {"step_cache", steps}};
 	const struct smalti_image_format format = {.encoding = SMALTI_IMAGE_PNG,
 						   .width = width,
 						   .height = height,
 						   .depth = 8,
 						   .texts = texts,
-						   .text_count = COUNT_OF(texts)};
+						   .text_count = COUNT_OF(texts) - !steps};
 	return stream ? smalti_image_begin(stream, path, &format, error)
 		      : smalti_image_create(path, &format, error);
+}
+
+/* Adds a skipped call, as [step, branch, value]. */
+static bool add_skipped(cJSON *list, int64_t step, int64_t branch, double value)
+{
+	cJSON *call = cJSON_CreateArray();
+	return cJSON_AddItemToArray(list, call) &&
+	       cJSON_AddItemToArray(call, cJSON_CreateNumber((double)step)) &&
+	       cJSON_AddItemToArray(call, cJSON_CreateNumber((double)branch)) &&
+	       cJSON_AddItemToArray(call, cJSON_CreateNumber(value));
+}
+
+char *smalti_image_steps(const struct smalti_step_report *report)
+{
+	const int64_t calls = report->steps * report->branches;
+	SCOPED(cJSON_Delete) cJSON *object = cJSON_CreateObject();
+	bool ok = object && cJSON_AddNumberToObject(object, "calls", (double)calls);
+	cJSON *list = ok ? cJSON_AddArrayToObject(object, "skipped") : NULL;
+	for (int64_t i = 0; i < calls; i++)
+		if (report->calls[i].skipped)
+			ok = ok && add_skipped(list, i / report->branches, i % report->branches,
+					       report->calls[i].value);
+	return ok && list ? cJSON_PrintUnformatted(object) : NULL;
+}
+
+void smalti_image_file_steps(void *image, const struct smalti_step_report *report)
+{
+	struct smalti_image_file *file = image;
+	file->steps = smalti_image_steps(report);
 }
 
 int smalti_image_file_rows(void *image, int64_t first, int64_t count, const unsigned char *rgb,
@@ -63,7 +93,7 @@ int smalti_image_file_rows(void *image, int64_t first, int64_t count, const unsi
 	struct smalti_image_file *file = image;
 	if (!file->writer)
 		file->writer = smalti_image_begin_png(NULL, file->path, file->width, file->height,
-						      file->parameters, error);
+						      file->parameters, file->steps, error);
 	return file->writer ? smalti_image_write_rows(file->writer, first, count, rgb, error) : -1;
 }
 
@@ -126,6 +156,7 @@ void smalti_image_file_close(struct smalti_image_file *file)
 	free(file->path);
 	free(file->latents_path);
 	free(file->parameters);
+	free(file->steps);
 	free(file->latents);
 }
 
@@ -179,6 +210,7 @@ static bool add_request(cJSON *o, const struct smalti_request *r, int64_t image,
 	       add_text(o, "cleaning", smalti_cleanings[r->cleaning]) &&
 	       add_count(o, "tile_tokens", r->tile_tokens) && add_count(o, "tile_rows", r->tile_rows) &&
 	       (!r->lora || add_text(o, "lora", r->lora)) &&
+	       (!r->step_cache || add_text(o, "step_cache", r->step_cache)) &&
 	       (!r->shares || add_text(o, "shares", r->shares)) &&
 	       (!r->strategy || add_text(o, "strategy", r->strategy)) &&
 	       (!r->patches || add_count(o, "patches", r->patches)) &&

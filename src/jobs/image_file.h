@@ -19,15 +19,20 @@ struct smalti_image_origin {
 char *smalti_image_parameters(const struct smalti_request *request, int64_t image,
 			      const struct smalti_image_origin *origin, struct smalti_error *error);
 
-/* Begins the PNG of an image, with its metadata: on `stream`, as smalti_image_begin(), or if that is NULL as
- * the file `path`, as smalti_image_create(). */
+/* Begins the PNG of an image, with its metadata and what its step cache did (NULL: nothing): on `stream`, as
+ * smalti_image_begin(), or if that is NULL as the file `path`, as smalti_image_create(). */
 struct smalti_image_writer *smalti_image_begin_png(FILE *stream, const char *path, int64_t width,
-						   int64_t height, const char *parameters,
+						   int64_t height, const char *parameters, const char *steps,
 						   struct smalti_error *error);
+
+/* Returns what a step cache did as one line of JSON, {"calls": 40, "skipped": [[step, branch, value], ...]};
+ * NULL without memory. It is a text of the image besides its parameters. Free with free(). */
+char *smalti_image_steps(const struct smalti_step_report *report);
 
 /* The files of one image. Nothing is visible under their names before the commit. */
 struct smalti_image_file {
 	char *path, *latents_path, *parameters; /* owned; latents_path NULL: latents are not kept */
+	char *steps;                            /* what its step cache did; owned, NULL: nothing */
 	int64_t width, height;
 	/* Open from the first rows on: an image that waits for its turn holds no file open. */
 	struct smalti_image_writer *writer;
@@ -49,6 +54,7 @@ enum smalti_image_file_state smalti_image_file_look(const struct smalti_image_fi
 /* Implements struct smalti_image_callbacks, whose `user` is a file or begins with one. */
 int smalti_image_file_rows(void *file, int64_t first, int64_t count, const unsigned char *rgb,
 			   struct smalti_error *error);
+void smalti_image_file_steps(void *file, const struct smalti_step_report *report);
 int smalti_image_file_latents(void *file, const int64_t shape[3], const float *values,
 			      struct smalti_error *error);
 

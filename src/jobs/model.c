@@ -182,7 +182,8 @@ static int open_parts(struct smalti_model *model, char *const *paths, const stru
 	model->scheduler_path = smalti_format(error, "%s", paths[SCHEDULER_FILE]);
 	model->step_cache_path =
 	    smalti_model_component(o->step_cache_table, directory_of(o, error), "step_cache.json", error);
-	if (!model->scheduler_path || !model->step_cache_path || smalti_component_check(paths[SCHEDULER], error) < 0 ||
+	if (!model->scheduler_path || !model->step_cache_path ||
+	    smalti_component_check(paths[SCHEDULER], error) < 0 ||
 	    smalti_scheduler_config_read(paths[SCHEDULER_FILE], class, &model->scheduler,
 					 &model->no_scheduler, error) < 0)
 		return -1;

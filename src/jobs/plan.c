@@ -277,8 +277,7 @@ static int check_step_cache(const struct smalti_plan *plan, struct smalti_error 
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
 				   "step cache: it is not for several ranks; run one process, with devices, "
 				   "or leave it out");
-	if (!smalti_strategy_is_exact(&plan->strategy) || plan->strategy.patches > 1 ||
-	    plan->strategy.next)
+	if (!smalti_strategy_is_exact(&plan->strategy) || plan->strategy.patches > 1 || plan->strategy.next)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
 				   "step cache: expected no strategy, or an exact one without patches or "
 				   "shares that change, found %s",
@@ -300,8 +299,17 @@ static int read_step_cache(struct smalti_plan *plan, struct smalti_error *error)
 		return 0;
 	const struct smalti_step_cache_key key = smalti_plan_step_key(plan);
 	plan->step_table = smalti_step_cache_table_read(plan->model->step_cache_path, &key, error);
-	rule->ratios = plan->step_table ? plan->step_table->ratios : NULL;
-	return plan->step_table ? 0 : -1;
+	if (!plan->step_table)
+		return -1;
+	rule->ratios = plan->step_table->ratios;
+	plan->step_cache_named =
+	    smalti_format(error, "%s of %s", plan->request.step_cache, plan->step_table->digest);
+	return plan->step_cache_named ? 0 : -1;
+}
+
+const char *smalti_plan_step_cache(const struct smalti_plan *plan)
+{
+	return plan->step_cache_named ? plan->step_cache_named : plan->request.step_cache;
 }
 
 static int make_plan(struct smalti_plan *plan, const struct smalti_request *request,
@@ -410,6 +418,7 @@ void smalti_plan_free(struct smalti_plan *plan)
 	smalti_plan_image_free(plan->image);
 	smalti_strategy_free(&plan->strategy);
 	free(plan->step_cache_text);
+	free(plan->step_cache_named);
 	free(plan->step_table);
 	free(plan->share_text);
 	free(plan->strategy_text);

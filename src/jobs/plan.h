@@ -31,6 +31,7 @@ struct smalti_plan {
 	struct smalti_strategy strategy;
 	struct smalti_step_cache_rule step_cache;
 	struct smalti_step_cache_table *step_table; /* of a bound; NULL: none */
+	char *step_cache_named;                     /* the request's, with the table */
 	struct smalti_vae_plan decoding;
 	struct smalti_plan_image *image; /* to begin with; NULL: none */
 	int64_t bytes;                   /* held at most by one image, besides weights and captions */

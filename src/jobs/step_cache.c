@@ -29,12 +29,13 @@ int smalti_step_cache_parse(const char *text, struct smalti_step_cache_rule *rul
 	}
 	if (!text || rule->kind)
 		return 0;
-	return smalti_fail(error, SMALTI_EINVAL,
-			   "step cache: expected bound:X or first-block:X, with X from 0 to 1000, found %.99s",
-			   text);
+	return smalti_fail(
+	    error, SMALTI_EINVAL,
+	    "step cache: expected bound:X or first-block:X, with X from 0 to 1000, found %.99s", text);
 }
 
-/* Files: {"tables": [{"model", "precision", "scheduler", "guidance_scale", "timesteps": [...], "images", "ratios": [[...],
+/* Files: {"tables": [{"model", "precision", "scheduler", "guidance_scale", "timesteps": [...], "images",
+ * "ratios": [[...],
  * ...]}, ...], "xxh3"} */
 
 static bool has_number(const cJSON *item, double value)
@@ -137,12 +138,12 @@ struct smalti_step_cache_table *smalti_step_cache_table_read(const char *path,
 		return NULL;
 	const cJSON *found = find(tables, key);
 	if (!found) {
-		smalti_fail(error, SMALTI_EINVAL,
-			    "%s: none of its %d tables is of this model in %s with the scheduler \"%s\", %lld "
-			    "steps and a guidance scale of %g; measure one with smalti step-cache",
-			    path, cJSON_GetArraySize(tables), key->precision,
-			    key->scheduler ? key->scheduler : "", (long long)key->sampler->steps,
-			    key->guidance);
+		smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "%s: none of its %d tables is of this model in %s with the scheduler \"%s\", %lld "
+		    "steps and a guidance scale of %g; measure one with smalti step-cache",
+		    path, cJSON_GetArraySize(tables), key->precision, key->scheduler ? key->scheduler : "",
+		    (long long)key->sampler->steps, key->guidance);
 		return NULL;
 	}
 	struct smalti_step_cache_table *table = make_table(found, key->sampler->steps, error);

@@ -8,7 +8,8 @@
 /* The step cache of a request (graphs/step_cache.h): what its text says, and tables of bounds in files. */
 
 /* Reads "first-block:X", "bound:X" or "calibration"; NULL is no cache. A bound has no table yet. */
-int smalti_step_cache_parse(const char *text, struct smalti_step_cache_rule *rule, struct smalti_error *error);
+int smalti_step_cache_parse(const char *text, struct smalti_step_cache_rule *rule,
+			    struct smalti_error *error);
 
 /* A table is of a model's calls with these timesteps and this guidance. */
 struct smalti_step_cache_key {
@@ -29,7 +30,7 @@ struct smalti_step_cache_table {
 struct smalti_step_cache_table *smalti_step_cache_table_read(const char *path,
 							     const struct smalti_step_cache_key *key,
 							     struct smalti_error *error);
-/* Writes a table that so many images measured into a file, in place of one of the same key. Other tables stay;
- * the file may be missing. */
+/* Writes a table that so many images measured into a file, in place of one of the same key. Other tables
+ * stay; the file may be missing. */
 int smalti_step_cache_table_write(const char *path, const struct smalti_step_cache_key *key, int64_t images,
 				  const smalti_step_ratios *ratios, struct smalti_error *error);

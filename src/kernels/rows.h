@@ -31,7 +31,8 @@ void smalti_add_periodic(int64_t rows, int64_t dim, const float *table, int64_t 
 void smalti_add_positions(int64_t first, int64_t rows, int64_t columns, int64_t dim, const float *table,
 			  float *y);
 
-/* Computes the sums of |x − y|, |y|, (x − y)² and y² in double, over the first `used` of every `group` values. */
+/* Computes the sums of |x − y|, |y|, (x − y)² and y² in double, over the first `used` of every `group`
+ * values. */
 void smalti_distances(int64_t dim, int64_t group, int64_t used, const float *x, const float *y,
 		      float sums[4]);
 

@@ -11,6 +11,7 @@ static void free_image(struct smalti_serve_image *image)
 	if (image->stream)
 		fclose(image->stream);
 	free(image->parameters);
+	free(image->steps);
 	free(image->data);
 }
 
@@ -46,6 +47,7 @@ static int prepare(struct smalti_serve_job *job, struct smalti_error *error)
 	request->strategy = smalti_plan_strategy(job->plan);
 	request->shares = smalti_plan_shares(job->plan);
 	request->lora = smalti_plan_lora(job->plan);
+	request->step_cache = smalti_plan_step_cache(job->plan);
 	for (int64_t i = 0; i < request->images; i++) {
 		struct smalti_serve_image *image = &job->images[i];
 		image->job = job;
@@ -165,7 +167,7 @@ static int begin_png(struct smalti_serve_image *image, struct smalti_error *erro
 	if (!image->stream)
 		return smalti_fail_errno(error, "an image cannot be kept in memory");
 	image->writer = smalti_image_begin_png(image->stream, "the image", request->width, request->height,
-					       image->parameters, error);
+					       image->parameters, image->steps, error);
 	return image->writer ? 0 : -1;
 }
 
@@ -176,6 +178,12 @@ static int on_rows(void *user, int64_t first, int64_t count, const unsigned char
 	if (!image->stream && begin_png(image, error) < 0)
 		return -1;
 	return image->writer ? smalti_image_write_rows(image->writer, first, count, rgb, error) : -1;
+}
+
+static void on_steps(void *user, const struct smalti_step_report *report)
+{
+	struct smalti_serve_image *image = user;
+	image->steps = smalti_image_steps(report);
 }
 
 static void on_progress(void *user, const struct smalti_batch_progress *progress)
@@ -260,7 +268,7 @@ bool smalti_serve_is_unwanted(void *image)
 static int submit_image(struct smalti_serve_image *image, struct smalti_error *error)
 {
 	static const struct smalti_image_callbacks callbacks = {
-	    .rows = on_rows, .progress = on_progress, .done = on_done};
+	    .rows = on_rows, .steps = on_steps, .progress = on_progress, .done = on_done};
 	struct smalti_image_callbacks own = callbacks;
 	struct smalti_serve_job *job = image->job;
 	own.user = image;

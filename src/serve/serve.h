@@ -152,6 +152,7 @@ struct smalti_serve_image {
 	struct smalti_serve_job *job;
 	int64_t number, turn;
 	char *parameters; /* the metadata */
+	char *steps;      /* what its step cache did; NULL: nothing */
 	struct smalti_image_writer *writer;
 	FILE *stream;
 	char *data; /* of the PNG, complete when it is done */

@@ -20,6 +20,7 @@ static const struct smalti_field fields[] = {
     {FIELD_INT("num_images_per_prompt", OPTIONAL, images, 1, 1000000)},
     {FIELD_TEXT("scheduler", OPTIONAL, scheduler)},
     {FIELD_TEXT("lora", OPTIONAL, lora)},
+    {FIELD_TEXT("step_cache", OPTIONAL, step_cache)},
     {FIELD_DOUBLE("strength", OPTIONAL, strength, 0, 1)},
     {FIELD_BOOL("keep_original", OPTIONAL, keep)},
     {FIELD_BOOL("use_resolution_binning", OPTIONAL, binning)},

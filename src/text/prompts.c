@@ -162,6 +162,7 @@ struct smalti_request smalti_request_of_line(const struct smalti_request *defaul
 	request.negative_prompt = line->negative ? line->negative : request.negative_prompt;
 	request.scheduler = line->scheduler ? line->scheduler : request.scheduler;
 	request.lora = line->lora ? line->lora : request.lora;
+	request.step_cache = line->step_cache ? line->step_cache : request.step_cache;
 	request.seed = line->has_seed ? line->seed : request.seed;
 	request.width = line->width ? line->width : request.width;
 	request.height = line->height ? line->height : request.height;
@@ -182,6 +183,7 @@ void smalti_prompt_line_free(struct smalti_prompt_line *line)
 	free(line->negative);
 	free(line->scheduler);
 	free(line->lora);
+	free(line->step_cache);
 	free(line->image);
 	free(line->mask);
 	*line = (struct smalti_prompt_line){0};

@@ -14,13 +14,14 @@ struct smalti_prompts;
 
 /* One prompt; a value that is absent or null is NULL, 0 or false. */
 struct smalti_prompt_line {
-	int64_t line;    /* from 1 */
-	char *id;        /* "id": usable as a file name, see smalti_check_id() */
-	char *prompt;    /* "prompt": never NULL */
-	char *negative;  /* "negative_prompt" */
-	char *scheduler; /* "scheduler": any text, for the caller to look up */
-	char *lora;      /* "lora": adapters of this prompt alone */
-	bool has_seed;   /* "seed": -2^63 to 2^64-1, exactly; negative ones plus 2^64 */
+	int64_t line;     /* from 1 */
+	char *id;         /* "id": usable as a file name, see smalti_check_id() */
+	char *prompt;     /* "prompt": never NULL */
+	char *negative;   /* "negative_prompt" */
+	char *scheduler;  /* "scheduler": any text, for the caller to look up */
+	char *lora;       /* "lora": adapters of this prompt alone */
+	char *step_cache; /* "step_cache" */
+	bool has_seed;    /* "seed": -2^63 to 2^64-1, exactly; negative ones plus 2^64 */
 	uint64_t seed;
 	int64_t width, height; /* "width", "height": 16 to 10^9 */
 	int64_t steps;         /* "num_inference_steps": 1 to 1000 */
