@@ -27,6 +27,7 @@ nobase_dist_pkgdata_DATA = \
 	models/tesserae/SHA256SUMS \
 	models/tesserae/model_index.json \
 	models/tesserae/scheduler/scheduler_config.json \
+	models/tesserae/step_cache.json \
 	models/tesserae/text_encoder/config.json \
 	models/tesserae/text_encoder/model.safetensors \
 	models/tesserae/tokenizer/special_tokens_map.json \

@@ -165,7 +165,115 @@ static void reference_on_devices(void)
 	close_model();
 }
 
+/* Writes a sealed file; `tables` is the text of what stands under that key. */
+static const char *write_file(const char *tables)
+{
+	static char path[512];
+	char text[1024];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	snprintf(text, sizeof(text), "{\"tables\": %s}", tables);
+	cJSON *file = cJSON_Parse(text);
+	CHECK(file, text);
+	snprintf(path, sizeof(path), "%s", test_write("tables.json", "", 0));
+	SUCCEEDS(smalti_sealed_write(path, file, &error), &error, "write");
+	cJSON_Delete(file);
+	return path;
+}
+
+#define TABLE(model, guidance, timesteps, ratios)                                                            \
+	"[{\"model\": " model                                                                                \
+	", \"precision\": \"f32\", \"scheduler\": \"dpm++\", \"guidance_scale\": " guidance                  \
+	", \"timesteps\": " timesteps ", \"ratios\": " ratios "}]"
+
+static void damaged_tables_are_refused(void)
+{
+	static const struct {
+		const char *what, *tables;
+		enum smalti_code code;
+		const char *word;
+	} cases[] = {
+	    {"good", TABLE("\"m\"", "2", "[999, 500]", "[[0, 0, 0], [0.5, 0, 0]]"), SMALTI_OK, NULL},
+	    {"no list", "3", SMALTI_EFORMAT, "a list"},
+	    {"empty", "[]", SMALTI_EINVAL, "none of its 0 tables"},
+	    {"numbers", "[3, null, []]", SMALTI_EINVAL, "none of its 3 tables"},
+	    {"another model", TABLE("\"n\"", "2", "[999, 500]", "[]"), SMALTI_EINVAL, "none of its 1 tables"},
+	    {"no model", TABLE("3", "2", "[999, 500]", "[]"), SMALTI_EINVAL, "none of its 1 tables"},
+	    {"another guidance", TABLE("\"m\"", "2.5", "[999, 500]", "[]"), SMALTI_EINVAL,
+	     "guidance scale of 2;"},
+	    {"other timesteps", TABLE("\"m\"", "2", "[999, 501]", "[]"), SMALTI_EINVAL, "none of"},
+	    {"fewer", TABLE("\"m\"", "2", "[999]", "[]"), SMALTI_EINVAL, "none of"},
+	    {"more", TABLE("\"m\"", "2", "[999, 500, 1]", "[]"), SMALTI_EINVAL, "none of"},
+	    {"no timesteps", TABLE("\"m\"", "2", "3", "[]"), SMALTI_EINVAL, "none of"},
+	    {"no rows", TABLE("\"m\"", "2", "[999, 500]", "[]"), SMALTI_EFORMAT, "each of 2 steps"},
+	    {"a row", TABLE("\"m\"", "2", "[999, 500]", "[[0, 0, 0]]"), SMALTI_EFORMAT, "each of 2 steps"},
+	    {"three rows", TABLE("\"m\"", "2", "[999, 500]", "[[], [], []]"), SMALTI_EFORMAT,
+	     "each of 2 steps"},
+	    {"rows of four", TABLE("\"m\"", "2", "[999, 500]", "[[0, 0, 0, 0], []]"), SMALTI_EFORMAT,
+	     "row 0"},
+	    {"texts", TABLE("\"m\"", "2", "[999, 500]", "[[], [\"1\"]]"), SMALTI_EFORMAT, "row 1"},
+	    {"negative", TABLE("\"m\"", "2", "[999, 500]", "[[], [-1]]"), SMALTI_EFORMAT, "row 1"},
+	    {"huge", TABLE("\"m\"", "2", "[999, 500]", "[[], [1e31]]"), SMALTI_EFORMAT, "row 1"},
+	};
+	struct smalti_sampler *sampler = calloc(1, sizeof(*sampler) + 2 * sizeof(sampler->step[0]));
+	sampler->steps = 2;
+	sampler->step[0].timestep = 999;
+	sampler->step[1].timestep = 500;
+	const struct smalti_step_cache_key key = {"m", "f32", "dpm++", 2, sampler};
+	for (int i = 0; i < COUNT(cases); i++) {
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_step_cache_table *table =
+		    smalti_step_cache_table_read(write_file(cases[i].tables), &key, &error);
+		if (cases[i].code == SMALTI_OK)
+			CHECK(table && table->steps == 2 && table->ratios[1][0] == 0.5, cases[i].what);
+		else
+			FAILS(table ? 0 : -1, &error, cases[i].code, cases[i].what, cases[i].word);
+		free(table);
+	}
+	free(sampler);
+}
+
+/* What is measured on an image bounds the error of its first skipped call, whose input is the same. */
+static void calibration(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	open_on_cpus();
+	struct smalti_request request = golden_request("calibration");
+	struct received measured = {0}, plain = {0}, checked = {0};
+	struct smalti_batch *batch = smalti_batch_open(model, &error);
+	SUCCEEDS(received_submit(model, batch, &request, 0, &measured, &error), &error, "calibration");
+	request.step_cache = NULL;
+	SUCCEEDS(received_submit(model, batch, &request, 0, &plain, &error), &error, "without");
+	smalti_batch_wait(batch);
+	CHECK(received_complete(&measured) && received_complete(&plain), measured.error.message);
+	CHECK(memcmp(measured.latents, plain.latents, 4096) == 0, "a calibration changes no bit");
+	CHECK(measured.ratios && measured.ratios[0][0] == 0 && measured.ratios[1][0] > 0, "ratios");
+	CHECK(measured.ratios[2][2] == 0 && measured.ratios[3][2] > 0, "gaps");
+	request.step_cache = "calibration";
+	struct smalti_plan *plan = smalti_request_resolve(model, &request, &error);
+	const struct smalti_step_cache_key key = smalti_plan_step_key(plan);
+	SUCCEEDS(smalti_step_cache_table_write(model->step_cache_path, &key, 1,
+					       (const smalti_step_ratios *)measured.ratios, &error),
+		 &error, "table");
+	smalti_plan_free(plan);
+	request.step_cache = "bound:1000";
+	request.step_cache_checks = true;
+	SUCCEEDS(received_submit(model, batch, &request, 0, &checked, &error), &error, "checked");
+	smalti_batch_close(batch);
+	for (int branch = 0; branch < 2; branch++) {
+		const struct smalti_step_call *call = &checked.calls[2 + branch];
+		CHECK(call->skipped && call->error > 0, "the second step is skipped");
+		CHECK(call->error <= call->value / 1.5 * (1 + 1e-5), "an error of what was measured");
+		CHECK(!checked.calls[2 * STEPS - 2 + branch].skipped, "the last step is not skipped");
+	}
+	received_forget(&measured);
+	received_forget(&plain);
+	received_forget(&checked);
+	close_model();
+}
+
 static const struct test tests[] = {
+    {"damaged tables are refused", damaged_tables_are_refused},
+    {"calibration", calibration},
     {"equal to the reference", reference},
     {"equal to the reference on devices", reference_on_devices},
 };
