@@ -24,6 +24,7 @@ dist_doc_DATA = \
 	docs/simulate.md \
 	docs/share.md \
 	docs/slurm.md \
+	docs/step-cache.md \
 	docs/strategies.md \
 	docs/strategies.png \
 	docs/tour.md \
@@ -117,6 +118,7 @@ command_pages = \
 	docs/smalti-export.1 \
 	docs/smalti-extract.1 \
 	docs/smalti-quantize.1 \
+	docs/smalti-step-cache.1 \
 	docs/smalti-report.1 \
 	docs/smalti-retrieve.1 \
 	docs/smalti-retrieve-index.1 \

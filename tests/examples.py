@@ -160,6 +160,7 @@ def prepare(work):
         for number in range(3):
             captions.write(json.dumps({"id": number, "caption": f"a red star {number}", "prompt": "a star"}) + "\n")
             prompts.write(json.dumps({"prompt": f"a red star {number}", "width": 64, "height": 64}) + "\n")
+    (work / "prompts.txt").write_text("a red star\na green heart on a black background\n")
     (work / "data.jsonl").write_text(json.dumps({"path": "17.png", "prompt": "a star"}) + "\n")
     shutil.copytree(DATA / "golden" / "lora" / "peft", work / "my-style")
     shutil.copy(DATA / "golden" / "lora" / "flat" / "lora.safetensors", work / "faces.safetensors")

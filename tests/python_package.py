@@ -116,6 +116,8 @@ def generating(pipeline):
         steps = []
         pipeline.generate(prompt, num_images_per_prompt=count, on_step=lambda *step: steps.append(step), **small)
         check(steps == [(step, 8) for step in range(1, 9)], f"steps: {steps}")
+    skipping = pipeline.generate(prompt, seed=1, step_cache="first-block:9", **small)[0]
+    check(not np.array_equal(skipping, star), "a step cache")
     mask = np.zeros((64, 96), bool)
     mask[:, 48:] = True
     painted = pipeline.generate(prompt, seed=3, image=star[::-1], mask=mask, keep_original=True, posterior="mean", **small)[0]

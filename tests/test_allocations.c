@@ -69,6 +69,8 @@ static void keep_status(void *user, int status, const struct smalti_error *error
 		outcome->error = *error;
 }
 
+static const char *step_cache; /* of the image; NULL: none */
+
 /* A guided image of two steps in several bands; 0 or -1 with the outcome's error. */
 static int make_image(struct smalti_model *model, struct outcome *outcome)
 {
@@ -81,6 +83,8 @@ static int make_image(struct smalti_model *model, struct outcome *outcome)
 	request.steps = 2;
 	request.tile_tokens = 3;
 	request.tile_rows = 3;
+	request.step_cache = step_cache;
+	request.step_cache_checks = step_cache;
 	struct smalti_batch *batch = smalti_batch_open(model, &outcome->error);
 	if (!batch)
 		return -1;
@@ -118,9 +122,9 @@ static void in_turn(struct smalti_session *session, int number, int *failures)
 	*failures += status != 0;
 }
 
-static void every_allocation_of_a_image(void)
+/* Fails each of the first allocations, which open the model, then `share` of those of the many tasks. */
+static void fail_allocations(int each, int share)
 {
-	enum { EACH = 150, SHARE = 250 };
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session_options options;
 	struct outcome outcome;
@@ -133,16 +137,28 @@ static void every_allocation_of_a_image(void)
 		atomic_store(&calls, 0);
 		SUCCEEDS(run(session, &outcome), &outcome.error, "without a failure");
 	}
-	const int count = atomic_load(&calls), stride = count / SHARE + 1;
+	const int count = atomic_load(&calls), stride = count / share + 1;
 	int runs = 0, failures = 0;
-	/* each of the first, which open the model, then a share of those of the many tasks */
-	for (int number = 1; number <= count; number += number < EACH ? 1 : stride, runs++)
+	for (int number = 1; number <= count; number += number < each ? 1 : stride, runs++)
 		in_turn(session, number, &failures);
 	CHECK(failures > runs / 2, "most failures are noticed");
 	printf("\n    %d of %d allocations, %d failures", runs, count, failures);
 	atomic_store(&failing, 0);
 	SUCCEEDS(run(session, &outcome), &outcome.error, "afterwards");
 	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+}
+
+static void every_allocation_of_an_image(void)
+{
+	fail_allocations(150, 250);
+}
+
+/* The second step is skipped, and computed to check it. */
+static void allocations_of_a_step_cache(void)
+{
+	step_cache = "first-block:9";
+	fail_allocations(0, 150);
+	step_cache = NULL;
 }
 
 /* The loads of a strategy, as one of four places would bear them. */
@@ -294,7 +310,8 @@ static void every_allocation_of_gradients(void)
 	smalti_session_close(session, NULL);
 }
 
-static const struct test tests[] = {{"every allocation of an image", every_allocation_of_a_image},
+static const struct test tests[] = {{"every allocation of an image", every_allocation_of_an_image},
+				    {"allocations of a step cache", allocations_of_a_step_cache},
 				    {"every allocation of a count", every_allocation_of_a_count},
 				    {"every allocation of gradients", every_allocation_of_gradients}};
 

@@ -44,7 +44,8 @@ static enum smalti_isa best_here(enum smalti_isa limit)
 	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
 	    !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
 		return SMALTI_ISA_AVX2;
-	if (limit <= SMALTI_ISA_AVX512 || !__builtin_cpu_supports("avx512bf16"))
+	if (limit <= SMALTI_ISA_AVX512 || !__builtin_cpu_supports("avx512bf16") ||
+	    !__builtin_cpu_supports("avx512vnni"))
 		return SMALTI_ISA_AVX512;
 	if (limit == SMALTI_ISA_AMX && obtain_amx())
 		return SMALTI_ISA_AMX;

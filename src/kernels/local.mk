@@ -9,7 +9,7 @@ cpu_kernels = \
 	src/kernels/cpu/raw.c src/kernels/cpu/raw_parts.h \
 	src/kernels/cpu/table.c \
 	src/kernels/cpu/update_rows.c src/kernels/cpu/update_rows.h \
-	src/kernels/cpu/w8a8.c \
+	src/kernels/cpu/w8a8.c src/kernels/cpu/w8a8_bytes.h \
 	src/kernels/cpu/winograd.c src/kernels/cpu/winograd.h \
 	src/kernels/cpu/winograd_pack.c \
 	src/kernels/cpu/attention_parts.h \
@@ -40,10 +40,10 @@ cpu_bf16_kernels = $(cpu_kernels) \
 	src/kernels/cpu/tiles.h
 libcpu_avx512_bf16_la_SOURCES = $(cpu_bf16_kernels)
 libcpu_avx512_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512_bf16
-libcpu_avx512_bf16_la_CFLAGS = $(plain_cflags) $(avx512_flags) -mavx512bf16
+libcpu_avx512_bf16_la_CFLAGS = $(plain_cflags) $(avx512_flags) -mavx512vnni -mavx512bf16
 libcpu_amx_la_SOURCES = $(cpu_bf16_kernels)
 libcpu_amx_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=amx
-amx_flags = $(avx512_flags) -mavx512bf16 -mamx-tile -mamx-bf16
+amx_flags = $(avx512_flags) -mavx512vnni -mavx512bf16 -mamx-tile -mamx-bf16
 libcpu_amx_la_CFLAGS = $(plain_cflags) $(amx_flags)
 libcore_la_LIBADD += libcpu_avx2.la libcpu_avx512.la libcpu_avx512_bf16.la libcpu_amx.la
 endif

@@ -26,7 +26,7 @@ int smalti_matmul_w8a8(const struct smalti_matmul *matmul, enum smalti_dtype x_d
 		return -1;
 	int32_t *sums = (int32_t *)scratch;
 	float *scales = (float *)(scratch + sums_bytes);
-	int16_t *rounded = (int16_t *)(scales + ROWS);
+	void *rounded = scales + ROWS;
 	for (int64_t row = 0; row < matmul->rows; row += ROWS) {
 		const int64_t rows = smalti_min(ROWS, matmul->rows - row);
 		const char *from = (const char *)x + row * matmul->in * smalti_dtype_bytes(x_dtype);
