@@ -42,24 +42,27 @@ static bool ends_in(const char *name, size_t length, const char *target, size_t 
 	       (length == size || name[length - size - 1] == '.');
 }
 
+/* Returns the target behind `at`, a list with commas; NULL behind the last. */
+static const char *next_target(const char *at)
+{
+	at += strcspn(at, ",");
+	return *at ? at + 1 : NULL;
+}
+
 /* Tells whether a module is one of the targets. */
 static bool is_target(const char *name, size_t length, const char *targets)
 {
-	for (const char *at = targets;; at++) {
-		const size_t size = strcspn(at, ",");
-		if (ends_in(name, length, at, size))
-			return true;
-		at += size;
-		if (!*at)
-			return false;
-	}
+	bool found = false;
+	for (const char *at = targets; at && !found; at = next_target(at))
+		found = ends_in(name, length, at, strcspn(at, ","));
+	return found;
 }
 
 /* Refuses targets that the base does not have. */
 static int check_targets(const struct smalti_parameters *base, const char *targets,
 			 struct smalti_error *error)
 {
-	for (const char *at = targets;; at++) {
+	for (const char *at = targets; at; at = next_target(at)) {
 		const size_t size = strcspn(at, ",");
 		bool found = false;
 		for (int64_t i = 0; i < base->count && !found; i++)
@@ -71,10 +74,8 @@ static int check_targets(const struct smalti_parameters *base, const char *targe
 			    "'%.*s'; expected \"attention\", \"all\", or last parts of names such "
 			    "as \"to_q,to_k,to_v,to_out.0,ff.net.0.proj,ff.net.2\"",
 			    (int)smalti_min((int64_t)size, 60), at);
-		at += size;
-		if (!*at)
-			return 0;
 	}
+	return 0;
 }
 
 /* Adds A and B of a matrix to the list of tensors. */

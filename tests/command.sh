@@ -4,6 +4,8 @@
 set -Eeuo pipefail
 trap 'echo "FAILED: line $LINENO: $BASH_COMMAND" >&2' ERR
 
+# shellcheck disable=SC2034 # of the scripts
+tests=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -4,16 +4,15 @@
 import gc
 import os
 import signal
-import struct
 import subprocess
 import sys
 import threading
 import warnings
 import weakref
-import zlib
 from pathlib import Path
 
 import numpy as np
+import outputs
 import smalti
 from smalti.library import ffi, lib
 from smalti_features import Features
@@ -42,22 +41,8 @@ def read_ppm(path):
 
 
 def read_png(path):
-    """Of 8 bits RGB, as Smalti writes them."""
-    data, position, packed = path.read_bytes(), 8, b""
-    width, height = struct.unpack(">2I", data[16:24])
-    while position < len(data):
-        length, kind = struct.unpack(">I4s", data[position:position + 8])
-        packed += data[position + 8:position + 8 + length] if kind == b"IDAT" else b""
-        position += length + 12
-    lines = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, 1 + 3 * width)
-    image = np.zeros((height + 1, 3 * (width + 1)), np.int64)  # with zeros above and on the left
-    for y, line in enumerate(lines):
-        above, row = image[y], image[y + 1]
-        for x, value in enumerate(line[1:].tolist(), 3):
-            a, b, c = int(row[x - 3]), int(above[x]), int(above[x - 3])
-            nearest = min((a, b, c), key=lambda one: abs(a + b - c - one))
-            row[x] = (value + (0, a, b, (a + b) // 2, nearest)[line[0]]) % 256
-    return image[1:, 3:].reshape(height, width, 3).astype(np.uint8)
+    width, height, pixels = outputs.pixels(path)
+    return np.frombuffer(pixels, np.uint8).reshape(height, width, 3)
 
 
 def layout():

@@ -6,7 +6,6 @@
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 
-tests=$(realpath "$(dirname "$0")")
 command -v curl >/dev/null || {
     echo "SKIP: curl is needed"
     exit 77

@@ -5,7 +5,6 @@
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 
-tests=$(realpath "$(dirname "$0")")
 cd "$work"
 : >said
 "$SMALTI" serve --listen 127.0.0.1:0 --cpus 2 --max-images 100 --max-waiting 500 --max-waiting-of-client 100 >said 2>err &

@@ -31,34 +31,12 @@ fi
 
 # is_golden: what was made.
 is_golden() {
-    python3 - "$golden/$case" "$work/made/$case" <<'END_OF_PROGRAM'
-import array, struct, sys, zlib
-def latents(path):
-    data = open(path, "rb").read()
-    return array.array("f", data[8 + struct.unpack("<Q", data[:8])[0]:])
-def pixels(path):
-    """Of a PNG of RGB with 8 bits."""
-    data, at, packed = open(path, "rb").read(), 8, b""
-    while at < len(data):
-        length, kind = struct.unpack(">I4s", data[at:at + 8])
-        body, at = data[at + 8:at + 8 + length], at + 12 + length
-        if kind == b"IHDR":
-            width, height, *form = struct.unpack(">IIBBBBB", body)
-            assert form == [8, 2, 0, 0, 0], path
-        packed += body if kind == b"IDAT" else b""
-    raw, line, image = zlib.decompress(packed), 3 * width, bytearray()
-    above = bytearray(line)
-    for y in range(height):
-        how, row = raw[y * (line + 1)], bytearray(raw[y * (line + 1) + 1:(y + 1) * (line + 1)])
-        for x in range(line):
-            a, b, c = row[x - 3] if x > 2 else 0, above[x], above[x - 3] if x > 2 else 0
-            near = min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
-            row[x] = row[x] + (0, a, b, (a + b) // 2, near)[how] & 255
-        image, above = image + row, row
-    return image
-expected, found = (latents(f"{path}.safetensors") for path in sys.argv[1:])
+    PYTHONPATH=$tests python3 - "$golden/$case" "$work/made/$case" <<'END_OF_PROGRAM'
+import sys
+from outputs import pixels, tensors
+expected, found = (tensors(f"{path}.safetensors")["latents"] for path in sys.argv[1:])
 off = max(abs(a - b) for a, b in zip(expected, found, strict=True)) / max(map(abs, expected))
-expected, found = (pixels(f"{path}.png") for path in sys.argv[1:])
+expected, found = (pixels(f"{path}.png")[2] for path in sys.argv[1:])
 apart = [abs(a - b) for a, b in zip(expected, found, strict=True)]
 share = sum(d > 0 for d in apart) / len(apart)
 print(f"latents {off:.1e} of the largest, {100 * share:.3f} % of values off, the worst by {max(apart)}")

@@ -88,9 +88,7 @@ static void adapt(struct adapting *a, struct smalti_linear *linear)
 static struct smalti_linear load_trained(struct smalti_weights *weights, int64_t in, int64_t out,
 					 const char *module, const char *which)
 {
-	char prefix[160];
-	snprintf(prefix, sizeof(prefix), SMALTI_PEFT_PREFIX "%s", module);
-	return smalti_weights_linear(weights, in, out, false, prefix, (const char *const[3]){which});
+	return smalti_weights_linear(weights, in, out, false, module, (const char *const[3]){which});
 }
 
 /* Adds the pair of a part, whose columns begin at `first`, if it has one. */
@@ -98,10 +96,11 @@ static void train_part(const struct adapting *a, struct smalti_linear *linear, i
 {
 	const struct smalti_tensor_view *view = smalti_weight_view(linear->weight, part);
 	const struct smalti_parameters *parameters = smalti_weights_parameters(a->weights);
-	char module[120], name[200];
-	snprintf(module, sizeof(module), "%.*s", (int)(strlen(view->name) - strlen(".weight")), view->name);
-	snprintf(name, sizeof(name), SMALTI_PEFT_PREFIX "%s.lora_A.weight", module);
-	const int64_t found = smalti_parameters_find(parameters, name);
+	SCOPED(free)
+	char *module = smalti_format(a->error, SMALTI_PEFT_PREFIX "%.*s",
+				     (int)(strlen(view->name) - strlen(".weight")), view->name);
+	SCOPED(free) char *name = module ? smalti_format(a->error, "%s.lora_A.weight", module) : NULL;
+	const int64_t found = name ? smalti_parameters_find(parameters, name) : -1;
 	if (found < 0)
 		return;
 	struct smalti_low_rank_pair *pair = &a->adapted->pairs[a->adapted->count++];
@@ -237,8 +236,9 @@ int smalti_dit_train_adapters(struct smalti_dit *dit, struct smalti_error *error
 	dit->adapted = new_adapted(dit, error);
 	if (!dit->adapted)
 		return -1;
-	struct adapting adapting = {train, NULL, dit->adapted, dit->denoiser.weights, error};
+	struct smalti_error failure = SMALTI_NO_ERROR;
+	struct adapting adapting = {train, NULL, dit->adapted, dit->denoiser.weights, &failure};
 	train(&adapting, &dit->patch);
 	visit_all(&adapting, dit);
-	return smalti_weights_status(dit->denoiser.weights, error);
+	return smalti_pass(error, &failure) ? -1 : smalti_weights_status(dit->denoiser.weights, error);
 }
