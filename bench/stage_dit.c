@@ -78,6 +78,7 @@ static int open_dit(struct smalti_stage_run *run, struct smalti_error *error)
 	if (status < 0 || read_factor(run, &factor, error) < 0 ||
 	    smalti_stage_checkpoint(run, "transformer", SMALTI_STEM_DIFFUSERS, error) < 0)
 		return -1;
+	run->checkpoint->wants_w8a8 = run->model->w8a8;
 	state->denoiser =
 	    smalti_dit_new(run->weights, &config, run->checkpoint, run->model->precision, error);
 	return state->denoiser ? make_inputs(run, factor, error) : -1;

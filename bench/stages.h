@@ -30,6 +30,8 @@ struct smalti_stage_spec {
 struct smalti_stage_model {
 	const char *directory, *variant;
 	enum smalti_dtype precision;
+	bool int8; /* the text encoder's matrices become rows of int8 */
+	bool w8a8; /* products of the transformer's blocks are of integers of 8 bits */
 };
 
 struct smalti_stage_result {

@@ -18,6 +18,7 @@ struct stages_options {
 	const char *model, *variant, *t5, *lengths, *dit, *vae, *encode, *train;
 	int64_t samples;
 	enum smalti_precision precision;
+	enum smalti_text_encoder_precision text_encoder_precision;
 	struct smalti_session_options session;
 	bool plain;
 };
@@ -49,6 +50,10 @@ static const struct smalti_option rows[] = {
      "default: the embedded model"},
     SMALTI_VARIANT_ROW(TYPE, variant),
     SMALTI_PRECISION_ROW(TYPE, precision),
+    {SMALTI_CHOICE(TYPE, text_encoder_precision), "text-encoder-precision", 0, "TYPE",
+     "how the text encoder's weights are in memory: stored, as in the file; int8, in a quarter of f32's "
+     "memory",
+     .choices = smalti_text_encoder_precisions},
     {SMALTI_GROUP("Machine")},
     SMALTI_WORKER_ROWS(TYPE),
     SMALTI_REPRODUCIBLE_ROW(TYPE),
@@ -213,6 +218,16 @@ static int choose_stages(struct measuring *m)
 	return 0;
 }
 
+/* Integers are the transformer's alone: other stages would run in f32 under their name. */
+static int check_integers(const struct measuring *m)
+{
+	for (int i = 0; m->model.w8a8 && i < m->count; i++)
+		if (m->stages[i].kind != SMALTI_STAGE_DIT)
+			return smalti_fail(m->error, SMALTI_EUNSUPPORTED,
+					   "precision w8a8: of the stages only --dit has it");
+	return 0;
+}
+
 /* Measuring */
 
 struct name {
@@ -284,15 +299,25 @@ static cJSON *facts_of(const struct measuring *m)
 	return smalti_bench_facts(m->model.directory, m->options->precision, &session);
 }
 
+static int open_model(struct measuring *m)
+{
+	const struct stages_options *o = m->options;
+	m->model = (struct smalti_stage_model){
+	    .directory = o->model ? o->model : smalti_embedded_model(m->error),
+	    .variant = o->variant,
+	    .precision = smalti_precision_dtype(o->precision),
+	    .int8 = o->text_encoder_precision == SMALTI_TEXT_ENCODER_INT8,
+	    .w8a8 = o->precision == SMALTI_PRECISION_W8A8,
+	};
+	const enum smalti_precision workers = m->model.w8a8 ? SMALTI_PRECISION_F32 : o->precision;
+	return m->model.directory ? smalti_precision_choose(workers, NULL, m->error) : -1;
+}
+
 static int measure_all(const void *options, struct smalti_error *error)
 {
 	const struct stages_options *o = options;
 	struct measuring m = {.options = o, .error = error};
-	m.model.directory = o->model ? o->model : smalti_embedded_model(error);
-	m.model.variant = o->variant;
-	m.model.precision = smalti_precision_dtype(o->precision);
-	if (smalti_precision_choose(o->precision, NULL, error) < 0 || !m.model.directory ||
-	    choose_stages(&m) < 0)
+	if (open_model(&m) < 0 || choose_stages(&m) < 0 || check_integers(&m) < 0)
 		return -1;
 	if (o->plain && o->session.cpus > 1)
 		return smalti_fail(error, SMALTI_EINVAL, "--plain compares with one worker, not %lld",

@@ -87,6 +87,10 @@ grep -qF '"name":"dit 32x48 plain"' "$work/out" || fail "nothing plain in: $(cat
 ! grep -qF '"fraction":' "$work/out" || fail "bf16 against the peak of f32: $(cat "$work/out")"
 grep -qF '"runtime":' "$work/out" || fail "no cost of the runtime in: $(cat "$work/out")"
 grep -qF '"ratio":' "$work/out" || fail "nothing compared in: $(cat "$work/out")"
+expect 0 '' "${stages[@]}" --dit 32x48 --precision w8a8 --json
+grep -qF '"name":"dit 32x48"' "$work/out" || fail "no product of integers in: $(cat "$work/out")"
+expect 0 '' "${stages[@]}" --t5 5 --text-encoder-precision int8
+expect 1 'only --dit has it' "${stages[@]}" --t5 5 --dit 32x48 --precision w8a8
 seq 3 100 >"$work/lengths"
 expect 0 '' "${stages[@]}" --lengths "$work/lengths"
 grep -qF 't5 64 captions' "$work/out" || fail "not the first 64: $(cat "$work/out")"
