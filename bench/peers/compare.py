@@ -4,12 +4,14 @@
 
 Usage: compare.py [--smalti-bench PROGRAM] [--libraries torch,openvino] [--device cpu|cuda] [--rounds N] [--threads N]
                   [--model DIR] [--samples N] [--caption-length N]
-                  [--smalti PROGRAM --features DIR [--memory-limit SIZE]] STAGE PRECISION SIZE
+                  [--smalti PROGRAM --features DIR [--memory-limit SIZE] [--lora-rank R] [--recompute]] [--cpu-time] STAGE PRECISION SIZE
 
 The arguments are those of stage.py, SIZE one or several, as 512x512,1024x1024; on a GPU the libraries open all of them at once, since compiling takes
 a minute each. With --samples, of train and step, a run is of all of them. `step` runs `smalti train`
 on features of images of that size (--features, of `smalti extract`), until it has made two steps behind the first; with
---memory-limit it computes as few activations again as that allows. In each
+--memory-limit it computes as few activations again as that allows. --lora-rank trains an adapter, beside peft's; --recompute has
+both compute every block again in the backward pass; --cpu-time counts seconds on CPUs, for machines that others use (with
+--threads 1, since threads that wait count, too). In each
 round Smalti runs the stage twice (after a run that is not counted), then every library does once: what disturbs the machine
 disturbs all. Prints each one's median, Smalti's over it (less
 than 1: Smalti is faster), the least and the largest ratio of a round, and the peak memory. Without --model the
@@ -22,6 +24,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -30,7 +33,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 OPTIONS = {"t5": "--t5", "dit": "--dit", "train": "--train", "decode": "--vae", "encode": "--encode"}
-PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
+PRECISIONS = {"float32": ["--precision", "f32"], "bfloat16": ["--precision", "bf16"], "int8": []}
+INTEGERS = {"t5": ["--text-encoder-precision", "int8"], "dit": ["--precision", "w8a8"]}
 
 
 def arguments():
@@ -48,12 +52,17 @@ def arguments():
     parser.add_argument("--smalti", default="smalti")
     parser.add_argument("--features")
     parser.add_argument("--memory-limit")
+    parser.add_argument("--lora-rank", type=int, default=0)
+    parser.add_argument("--recompute", action="store_true")
+    parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("stage", choices=(*OPTIONS, "step", "generate"))
     parser.add_argument("precision", choices=tuple(PRECISIONS))
     parser.add_argument("size")
     given = parser.parse_args()
     if not given.model and not given.smalti_model:
         parser.error("--model or --smalti-model is needed")
+    if given.precision == "int8" and given.stage not in INTEGERS:
+        parser.error("int8 is of t5 and dit")
     if given.stage == "step" and not given.features:
         parser.error("step needs --features")
     if given.stage == "t5" and not given.model:
@@ -71,6 +80,9 @@ class Peer:
                    "--caption-length", str(given.caption_length), "--device", given.device]
         if given.model:
             command += ["--model", given.model]
+        command += ["--cpu-time"] * given.cpu_time
+        if given.stage == "step":
+            command += ["--lora-rank", str(given.lora_rank)] + ["--recompute"] * given.recompute
         self.command = command + [given.stage, given.precision, size]
         self.alone = given.stage == "step"  # its memory is its own while it runs: it is started anew in each round
         self.process = None
@@ -126,19 +138,28 @@ class Smalti:
         if given.stage == "train":
             self.command += ["--samples", str(given.samples)]
         places = ["--cuda", "1", "--cpus", "1"] if given.device == "cuda" else ["--cpus", str(given.threads)]
+        integers = INTEGERS[given.stage] if given.precision == "int8" else []
+        self.command += ["--model", model, *PRECISIONS[given.precision], *integers, *places, "--json", "--repeats"]
         # a GPU's commands are repeated as a graph from the third time on
-        self.command += ["--model", model, "--precision", PRECISIONS[given.precision], *places, "--repeats",
-                         "9" if given.device == "cuda" else "2", "--json"]
+        self.repeats = 9 if given.device == "cuda" else 2
+        self.cpu_time = given.cpu_time
         self.seconds = []
 
     def open(self):
         pass
 
+    def measure(self, repeats):
+        """What it prints, and its seconds on CPUs, with those of opening and of the first run."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([*self.command, str(repeats)], check=True, stdout=subprocess.PIPE, text=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+        return json.loads(done.stdout.splitlines()[1]), seconds
+
     def run(self):
-        lines = subprocess.run(self.command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
-        measured = json.loads(lines[1])
-        self.seconds.append(measured["seconds"])
+        measured, seconds = self.measure(self.repeats + 1 if self.cpu_time else self.repeats)
         self.peak = measured.get("peak_bytes", 0)
+        self.seconds.append((seconds - self.measure(1)[1]) / self.repeats if self.cpu_time else measured["seconds"])
 
     def close(self):
         pass
@@ -151,26 +172,38 @@ class SmaltiTrain(Smalti):
 
     def __init__(self, given):
         self.command = [given.smalti, "train", given.features, "--model", given.smalti_model or given.model,
-                        "--precision", PRECISIONS[given.precision], "--batch", str(given.samples), "--lanes", "1",
+                        *PRECISIONS[given.precision], "--batch", str(given.samples), "--lanes", "1",
                         "--cpus", str(given.threads), "--caption-dropout", "0", "--ema", "0", "--lr", "1e-5",
-                        "--steps", "1000", "--save-every", "0", "--quiet"]
+                        "--steps", "1000", "--save-every", "0", "--quiet", "--lora-rank", str(given.lora_rank)]
+        if given.recompute:
+            self.command += ["--recompute", "block"]
         if given.memory_limit:
             self.command += ["--recompute", "auto", "--memory-limit", given.memory_limit]
         self.seconds = []
+        self.cpu_time = given.cpu_time
 
     def run(self):
         with tempfile.TemporaryDirectory() as directory:
             run = pathlib.Path(directory) / "run"
             process = subprocess.Popen([*self.command, "-o", run])
+            on_cpus = {}  # by the number of steps made
             while len(steps := self.steps(run)) < self.STEPS:
                 if process.poll() is not None:
                     sys.exit("smalti train ended early: its words are above")
+                on_cpus.setdefault(len(steps), self.seconds_on_cpus(process))
                 time.sleep(0.1)
+            on_cpus[self.STEPS] = self.seconds_on_cpus(process)
             status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
             process.kill()
             process.wait()
         self.peak = 1024 * int(re.search(r"VmHWM:\s+(\d+)", status)[1])
-        self.seconds.append(statistics.median(steps[1:]))
+        of_cpus = (on_cpus[self.STEPS] - on_cpus[1]) / (self.STEPS - 1)
+        self.seconds.append(of_cpus if self.cpu_time else statistics.median(steps[1:]))
+
+    @staticmethod
+    def seconds_on_cpus(process):
+        fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @staticmethod
     def steps(run):

@@ -3,14 +3,17 @@
 """One stage of PixArt by PyTorch and diffusers, or by OpenVINO: the same work as `smalti-bench stages`.
 
 Usage: stage.py [--library torch|compile|openvino] [--device cpu|cuda] [--threads N] [--model DIR] [--t5-layers N]
-                [--samples N] [--caption-length N] STAGE PRECISION SIZE
+                [--samples N] [--caption-length N] [--lora-rank R] [--recompute] [--cpu-time] STAGE PRECISION SIZE
 
 `compile` is PyTorch with torch.compile. STAGE is t5, dit, train, step, decode, encode or
-generate; PRECISION float32 or bfloat16;
+generate; PRECISION float32, bfloat16, or, of t5 and dit, int8: the linear layers of the blocks have integers of 8 bits as weights;
+PyTorch rounds their inputs to integers, too (quantize_dynamic), OpenVINO those of dit alone, to a fixed range;
 SIZE the tokens of a caption for t5, else pixels as in 512x512. Weights are random, in the geometry of PixArt-Sigma, unless DIR has a pipeline
 in diffusers' layout. Prints a line of JSON when it is ready (after a run that is not counted), then waits:
 each line on its standard input asks for one run, which it answers by a line of JSON with "seconds". --samples and
---caption-length (300: padded; 40: as long as they are) are for train and step.
+--caption-length (300: padded; 40: as long as they are) are for train and step. For step, --lora-rank has peft train an adapter of
+the attention's matrices instead, and --recompute has PyTorch compute each block again in the backward pass.
+--cpu-time counts the process's seconds on CPUs, not the clock's.
 """
 
 import argparse
@@ -24,6 +27,8 @@ import time
 
 NEGATIVE_TOKENS, PROMPT_TOKENS, CAPTION_LENGTH = 1, 40, 300
 T5_LAYERS, FACTOR = 24, 8
+RANGE = 4.0
+ATTENTION = ["to_q", "to_k", "to_v", "to_out.0"]
 
 
 def arguments():
@@ -36,12 +41,17 @@ def arguments():
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--samples", type=int, default=1)
     parser.add_argument("--caption-length", type=int, default=CAPTION_LENGTH)
+    parser.add_argument("--lora-rank", type=int, default=0)
+    parser.add_argument("--recompute", action="store_true")
+    parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("stage", choices=("t5", "dit", "train", "step", "decode", "encode", "generate"))
-    parser.add_argument("precision", choices=("float32", "bfloat16"))
+    parser.add_argument("precision", choices=("float32", "bfloat16", "int8"))
     parser.add_argument("size")
     given = parser.parse_args()
     if given.library == "openvino" and given.stage in ("generate", "train", "step"):
         parser.error(f"OpenVINO does not run {given.stage} here")
+    if given.precision == "int8" and (given.stage not in ("t5", "dit") or given.device != "cpu"):
+        parser.error("int8 is of t5 and dit on CPUs")
     if given.library == "openvino" and given.device != "cpu":
         parser.error("OpenVINO runs on CPUs here")
     if given.stage == "generate" and not given.model:
@@ -152,6 +162,15 @@ def make_encode(given, torch):
     return Stage(), (torch.randn(1, 3, height, width),), 1
 
 
+def caption_mask(given, torch):
+    """None where captions are not padded."""
+    if given.caption_length == PROMPT_TOKENS:
+        return None
+    mask = torch.zeros(given.samples, given.caption_length, device=given.device)
+    mask[:, :PROMPT_TOKENS] = 1
+    return mask
+
+
 def make_train(given, torch):
     """The gradients of all parameters for --samples images, whose captions are padded to --caption-length and masked, as
     the model's pipeline and its trainers do; weights in float32, products rounded by autocast."""
@@ -160,10 +179,7 @@ def make_train(given, torch):
     channels = model.config.caption_channels or model.inner_dim
     x = torch.randn(given.samples, model.config.in_channels, height, width, device=given.device)
     text = torch.randn(given.samples, given.caption_length, channels, device=given.device)
-    mask = None
-    if given.caption_length > PROMPT_TOKENS:
-        mask = torch.zeros(given.samples, given.caption_length, device=given.device)
-        mask[:, :PROMPT_TOKENS] = 1
+    mask = caption_mask(given, torch)
     gradient = torch.randn(given.samples, model.config.out_channels, height, width, device=given.device)
     timestep = torch.tensor([500] * given.samples, device=given.device)
     forward = torch.compile(model) if given.library == "compile" else model
@@ -204,16 +220,28 @@ def diffusion_loss(torch, x0, x_t, noise, t, out):
     return ((said - noise) ** 2).mean() + bound.mean() / math.log(2)
 
 
+def trained(given, model):
+    """The model in training: with all of its parameters, or with an adapter's alone."""
+    if given.lora_rank:
+        from peft import LoraConfig, inject_adapter_in_model
+
+        config = LoraConfig(r=given.lora_rank, lora_alpha=given.lora_rank, target_modules=ATTENTION)
+        model = inject_adapter_in_model(config, model.requires_grad_(False))
+    if given.recompute:
+        model.enable_gradient_checkpointing()
+    return model.train().to(given.device)
+
+
 def make_step(given, torch):
     """A whole step of training: noise, gradients as of `train`, clipping, AdamW (fused)."""
     width, height = (side // FACTOR for side in pixels(given.size))
-    model = open_transformer(given, width, height).train().to(given.device)
+    model = trained(given, open_transformer(given, width, height))
+    parameters = [values for values in model.parameters() if values.requires_grad]
     channels = model.config.caption_channels or model.inner_dim
     x0 = torch.randn(given.samples, model.config.in_channels, height, width, device=given.device)
     text = torch.randn(given.samples, given.caption_length, channels, device=given.device)
-    mask = torch.zeros(given.samples, given.caption_length, device=given.device)
-    mask[:, :PROMPT_TOKENS] = 1
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, betas=(0.9, 0.999), eps=1e-10, weight_decay=0.03, fused=True)
+    mask = caption_mask(given, torch)
+    optimizer = torch.optim.AdamW(parameters, lr=1e-5, betas=(0.9, 0.999), eps=1e-10, weight_decay=0.03, fused=True)
     forward = torch.compile(model) if given.library == "compile" else model
     mixed = torch.autocast(given.device, torch.bfloat16, enabled=given.precision == "bfloat16")
 
@@ -225,7 +253,7 @@ def make_step(given, torch):
                 y = forward(x_t, encoder_hidden_states=text, encoder_attention_mask=mask, timestep=t,
                             added_cond_kwargs={"resolution": None, "aspect_ratio": None}, return_dict=False)[0]
             diffusion_loss(torch, x0, x_t, noise, t, y.float()).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1)
+        torch.nn.utils.clip_grad_norm_(parameters, 1)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
@@ -251,29 +279,66 @@ def make_generate(given, torch):
     return run, 1
 
 
+def blocks_of(given, stage):
+    return stage.model.encoder.block if given.stage == "t5" else stage.model.transformer_blocks
+
+
+def quantize(given, torch, stage):
+    """Has PyTorch multiply integers in the linear layers of the blocks: weights with a scale, inputs with one for each call."""
+    torch.ao.quantization.quantize_dynamic(blocks_of(given, stage), {torch.nn.Linear}, torch.qint8, inplace=True)
+
+
 def by_torch(given, torch):
     if given.stage in ("generate", "train", "step"):
         return globals()["make_" + given.stage](given, torch)
-    dtype = getattr(torch, given.precision)
+    dtype = torch.float32 if given.precision == "int8" else getattr(torch, given.precision)
     if not given.model:
         torch.set_default_dtype(dtype)  # the memory of one precision only
     model, inputs, scale = globals()["make_" + given.stage](given, torch)
     model = model.eval().to(given.device, dtype)
     inputs = [x.to(given.device, dtype if x.is_floating_point() else x.dtype) for x in inputs]
+    if given.precision == "int8":
+        quantize(given, torch, model)
     if given.library == "compile":
         model = torch.compile(model)
     return (lambda: model(*inputs)), scale
 
 
+def integers_of(openvino, weight):
+    """A constant [out, in] as integers of 8 bits, times a scale for each row."""
+    values = weight.data
+    scale = abs(values).max(axis=1, keepdims=True) / 127
+    integers = openvino.opset13.constant((values / scale).round().astype("int8"))
+    return openvino.opset13.multiply(openvino.opset13.convert(integers, "f32"), openvino.opset13.constant(scale))
+
+
+def quantize_openvino(openvino, model, inputs_too):
+    """Has OpenVINO multiply the integers of the blocks' weights, as its compression makes them, and with `inputs_too` round the inputs.
+    Their range changes the values, not the speed."""
+    for node in model.get_ordered_ops():
+        if node.get_type_name() != "MatMul" or "block" not in node.get_friendly_name():
+            continue
+        weight = node.input_value(1).get_node()
+        if weight.get_type_name() != "Constant":
+            continue
+        node.input(1).replace_source_output(integers_of(openvino, weight).output(0))
+        if inputs_too:
+            rounded = openvino.opset13.fake_quantize(node.input_value(0), -RANGE, RANGE, -RANGE, RANGE, 256)
+            node.input(0).replace_source_output(rounded.output(0))
+
+
 def by_openvino(given, torch):
     import openvino
+    import openvino.opset13
 
     model, inputs, scale = globals()["make_" + given.stage](given, torch)
-    converted = openvino.convert_model(model.eval(), example_input=inputs)
+    converted = openvino.convert_model(model.eval().float(), example_input=inputs)
     converted.reshape({at: list(x.shape) for at, x in zip(converted.inputs, inputs)})
     del model
+    if given.precision == "int8":
+        quantize_openvino(openvino, converted, inputs_too=given.stage == "dit")
     compiled = openvino.Core().compile_model(converted, "CPU", {
-        "INFERENCE_PRECISION_HINT": {"float32": "f32", "bfloat16": "bf16"}[given.precision],
+        "INFERENCE_PRECISION_HINT": {"bfloat16": "bf16"}.get(given.precision, "f32"),
         "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": given.threads})
     arrays = [x.numpy() for x in inputs]
     return (lambda: compiled(arrays)), scale
@@ -286,11 +351,12 @@ def peak_bytes(given, torch):
 
 
 def timed(given, torch, run):
-    start = time.perf_counter()
+    clock = time.process_time if given.cpu_time else time.perf_counter
+    start = clock()
     run()
     if given.device == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def main():
