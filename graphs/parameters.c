@@ -2,8 +2,9 @@
 #include "graphs/parameters.h"
 #include "codelets/codelets.h"
 #include "graphs/trained_pass.h"
+#include "rt/session.h"
 
-enum { MLP_RATIO = 4 };
+enum { MLP_RATIO = 4, UNDER_WAY = 8 /* tasks that read values */ };
 
 struct smalti_tile *smalti_parameter_tile(const struct smalti_parameter *parameter,
 					  struct smalti_task_group *task_group)
@@ -186,6 +187,8 @@ void smalti_parameter_take(const struct smalti_parameter *parameter, struct smal
 		      .columns = layout.columns * size);
 }
 
+/* Inserts the reading of a value, and drops the file's pages behind it. It waits until few values are under
+ * way, so that few are in memory twice. */
 static void read_value(const struct smalti_parameter *parameter, struct smalti_task_group *task_group,
 		       const struct smalti_tensor_view *view)
 {
@@ -195,7 +198,9 @@ static void read_value(const struct smalti_parameter *parameter, struct smalti_t
 	    parameter->cut.is_part ? smalti_parameter_tile(&tensor, task_group) : parameter->value;
 	smalti_insert(convert, task_group, (.x = stored, .y = whole), .count = tensor.count,
 		      .from = view->dtype, .to = SMALTI_F32);
+	smalti_insert(drop_pages, task_group, (.weight = stored), .bytes = view->bytes);
 	smalti_tile_release(stored);
+	smalti_throttle_task_group(&task_group->session->throttle, task_group, UNDER_WAY);
 	if (!parameter->cut.is_part)
 		return;
 	smalti_parameter_take(parameter, task_group, whole);
