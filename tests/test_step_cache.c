@@ -6,7 +6,7 @@
 #include "embedded.h"
 #include "golden.h"
 #include "harness.h"
-#include "jobs/plan.h"
+#include "jobs/plan_step_cache.h"
 #include "received.h"
 #include "stage.h"
 

@@ -5,7 +5,7 @@
 #include "cli/common_rows.h"
 #include "cli/lora.h"
 #include "cli/signals.h"
-#include "jobs/plan.h"
+#include "jobs/plan_step_cache.h"
 
 #include <math.h>
 

@@ -40,6 +40,12 @@ int smalti_batch_submit_in_turn(struct smalti_batch *batch, struct smalti_plan *
 /* Cancels active images whose `user` is `unwanted`. That function must not submit, nor wait for images. */
 void smalti_batch_drop(struct smalti_batch *batch, bool (*unwanted)(void *user));
 
+/* image_tasks.c */
+/* Counts the flops of an image, once its texts are known. */
+int smalti_image_estimate(struct smalti_image_job *work, struct smalti_error *error);
+/* Inserts the tasks of an image whose job is open, and submits it; with a step cache on another thread. */
+void smalti_image_insert(struct smalti_image_job *work);
+
 /* Reports progress to the callbacks of the images and of the batch. `batch` for struct smalti_queue. */
 void smalti_batch_report(void *batch);
 /* Reports to the callback of an image that it is complete. */

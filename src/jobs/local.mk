@@ -7,6 +7,7 @@ libcore_la_SOURCES += \
 	src/jobs/follow.c src/jobs/follow.h \
 	src/jobs/generate.c \
 	src/jobs/image_file.c src/jobs/image_file.h \
+	src/jobs/image_tasks.c \
 	src/jobs/input_image.c src/jobs/input_image.h \
 	src/jobs/interpolator.c src/jobs/interpolator.h \
 	src/jobs/known_texts.c src/jobs/known_texts.h \
@@ -15,6 +16,7 @@ libcore_la_SOURCES += \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \
 	src/jobs/plan_image.c src/jobs/plan_image.h \
+	src/jobs/plan_step_cache.c src/jobs/plan_step_cache.h \
 	src/jobs/plan_load.c src/jobs/plan_strategy.c src/jobs/plan_strategy.h \
 	src/jobs/precision.c src/jobs/precision.h \
 	src/jobs/resizer.c src/jobs/resizer.h \

@@ -39,8 +39,6 @@ struct smalti_plan {
 
 /* Returns the transformer that makes the images. */
 struct smalti_denoiser *smalti_plan_denoiser(const struct smalti_plan *plan);
-/* Returns what a step cache's table is of. */
-struct smalti_step_cache_key smalti_plan_step_key(const struct smalti_plan *plan);
 /* Returns a digest of everything that an image's tasks depend on and the request does not say. */
 uint64_t smalti_plan_digest(const struct smalti_plan *plan);
 /* Adds a user. */
