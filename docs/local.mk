@@ -25,6 +25,7 @@ dist_doc_DATA = \
 	docs/share.md \
 	docs/slurm.md \
 	docs/step-cache.md \
+	docs/step-cache.png \
 	docs/strategies.md \
 	docs/strategies.png \
 	docs/tour.md \

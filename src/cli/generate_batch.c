@@ -16,7 +16,7 @@ struct image {
 	int64_t number;
 	struct smalti_unread unread;
 	double began;
-	cJSON *places; /* the bytes that came to each; NULL: not known */
+	cJSON *places;                /* the bytes that came to each; NULL: not known */
 	int64_t calls, skipped_calls; /* of a step cache */
 };
 

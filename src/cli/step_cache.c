@@ -17,11 +17,11 @@ static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Images")},
     {SMALTI_STRING(TYPE, prompts), "prompts", 'P', "FILE",
      "make an image of each prompt in FILE, one per line: plain text, or JSON Lines with \"prompt\" alone"},
-    {SMALTI_INT64(TYPE, images), "images", 'i', "N", "make at most N images; default: all", .minimum = 1,
+    {SMALTI_INT64(TYPE, images), "images", 'i', "N", "make at most N images", .minimum = 1,
      .maximum = SMALTI_IMAGES_MAX},
     {SMALTI_SIZE(TYPE, request.width, request.height), "size", 's', "WxH",
      "width and height in pixels, 16 to 131072 each; default: the model's", .minimum = SMALTI_SIDE_MIN,
-     .maximum = SMALTI_SIDE_MAX},
+     .maximum = SMALTI_SIDE_MAX, SMALTI_GIVEN(TYPE, has_size)},
     {SMALTI_SEED(TYPE, request.seed), "seed", 0, "N",
      "seed of the first image; each of the next ones has one more; default 0"},
     {SMALTI_INT64(TYPE, request.steps), "steps", 0, "N", "number of denoising steps", .minimum = 1,
@@ -34,8 +34,7 @@ static const struct smalti_option rows[] = {
 
     {SMALTI_GROUP("Result")},
     {SMALTI_STRING(TYPE, output), "output", 'o', "TABLES",
-     "write the table to this file, beside those of other models, schedulers, steps and guidance scales; "
-     "default: step_cache.json"},
+     "write the table to this file, beside those of other models, schedulers, steps and guidance scales"},
     {SMALTI_STRING(TYPE, check), "check", 0, "RULE",
      "measure no table, but make each image with the step cache RULE and without, and compare: bound:X or "
      "first-block:X"},

@@ -15,7 +15,7 @@ struct smalti_step_cache_options {
 	struct smalti_model_options model;
 	struct smalti_session_options session;
 	int64_t images; /* at most */
-	bool json, quiet;
+	bool has_size, json, quiet;
 };
 
 /* One image under way. */

@@ -155,7 +155,7 @@ int smalti_step_cache_check(struct smalti_step_cache_run *run, struct smalti_err
 		qsort(result.psnr, (size_t)run->count, sizeof(*result.psnr), ascending);
 		if (run->options->json)
 			status = print_json(run, &result) ? 0 : -1;
-		else
+		else if (!run->options->quiet)
 			print_text(run, &result);
 	}
 	free(result.psnr);

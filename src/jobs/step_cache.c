@@ -134,9 +134,10 @@ struct smalti_step_cache_table *smalti_step_cache_table_read(const char *path,
 {
 	const int there = smalti_find_file(path, error);
 	if (there == 0)
-		smalti_fail(error, SMALTI_EIO,
-			    "%s: is not there; it has the tables of bounds: measure one with smalti step-cache",
-			    path);
+		smalti_fail(
+		    error, SMALTI_EIO,
+		    "%s: is not there; it has the tables of bounds: measure one with smalti step-cache",
+		    path);
 	SCOPED(cJSON_Delete) cJSON *file = there > 0 ? smalti_sealed_read(path, error) : NULL;
 	cJSON *tables = file ? list_of(file, path, error) : NULL;
 	if (!tables)
