@@ -2,6 +2,7 @@
 /* Sums of products of bytes, by the text that CPUs with such products run (cpu/w8a8_bytes.h), in plain C. */
 #include "harness.h"
 #include "kernels/cpu/w8a8_bytes.h"
+#include "kernels/cpu/w8a8_tiles.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,8 @@ static void check(int64_t rows, int64_t in, int64_t out, bool most)
 	int8_t *weights = make_rows(out, in, smalti_int8_stride(in), most, &state);
 	int32_t *sums = malloc((size_t)(rows * out) * sizeof(*sums));
 	for (int64_t r = 0; r < rows; r++)
-		put_sum(x + r * x_row_bytes(in), in);
-	byte_sums(rows, in, out, x, weights, sums);
+		complete_row(x + r * x_row_bytes(in), in);
+	all_sums(rows, in, out, x, weights, sums);
 	for (int64_t r = 0; r < rows; r++)
 		for (int64_t o = 0; o < out; o++) {
 			int64_t expected = 0;

@@ -4,17 +4,17 @@
 #include "base/int8.h"
 #include "kernels/cpu/vector.h"
 
-/* Sums of products of rows of int8 where the CPU adds up four products of bytes at once, one of which is
- * unsigned: the weights plus 128 are. Σ x·w is Σ x·(w + 128) − 128·Σ x, modulo 2^32. A row of x is `in`
- * bytes, in memory of twice x_row_bytes / 2, at whose end is Σ x. A tile of BYTE_ROWS × BYTE_OUTPUTS vectors
- * of sums stays in registers. tests/test_w8a8_bytes.c runs this text on any CPU. */
-enum { BYTE_ROWS = 6, BYTE_OUTPUTS = 4 };
+/* Products of integers for w8a8_tiles.h where the CPU adds up four products of bytes at once, one of which is
+ * unsigned: the weights plus 128 are. Σ x·w is Σ x·(w + 128) − 128·Σ x, modulo 2^32. A row of x is bytes; Σ x
+ * is at the end of its memory. tests/test_w8a8_bytes.c runs this text on any CPU. */
+enum { ROWS = 6, OUTPUTS = 4, STEP = VEC_BYTES /* inputs at a time */ };
 
-typedef uint8_t unsigned_bytes __attribute__((vector_size(VEC_BYTES)));
-typedef int8_t signed_bytes __attribute__((vector_size(VEC_BYTES)));
+typedef int8_t integer;
+typedef int8_t x_vector __attribute__((vector_size(VEC_BYTES)));
+typedef uint8_t weight_vector __attribute__((vector_size(VEC_BYTES)));
 
 /* Adds to each sum the products of its four bytes. */
-INLINE ivec add_products(ivec sums, unsigned_bytes w, signed_bytes x)
+INLINE ivec add_products(ivec sums, weight_vector w, x_vector x)
 {
 #if defined(__AVX512VNNI__)
 	return (ivec)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)w, (__m512i)x);
@@ -26,9 +26,9 @@ INLINE ivec add_products(ivec sums, unsigned_bytes w, signed_bytes x)
 }
 
 /* Returns weights plus 128, and zeros from `count` on. */
-INLINE unsigned_bytes weights_plus_128(const int8_t *from, int64_t count)
+INLINE weight_vector load_weights(const int8_t *from, int64_t count)
 {
-	unsigned_bytes w = {0};
+	weight_vector w = {0};
 	if (count >= VEC_BYTES) {
 		memcpy(&w, from, sizeof(w));
 		return w ^ 128;
@@ -51,7 +51,7 @@ INLINE int64_t x_sum_at(int64_t in)
 }
 
 /* Returns Σ x·w of the lanes of Σ x·(w + 128). */
-INLINE int32_t sum_less_128(ivec lanes, const int8_t *x, int64_t in)
+INLINE int32_t sum_of(ivec lanes, const integer *x, int64_t in)
 {
 	int32_t of_x;
 	uint32_t sum = 0;
@@ -61,52 +61,8 @@ INLINE int32_t sum_less_128(ivec lanes, const int8_t *x, int64_t in)
 	return (int32_t)(sum - 128 * (uint32_t)of_x);
 }
 
-/* Computes a tile of sums. */
-INLINE void byte_tile(const int rows, const int outputs, int64_t in, const int8_t *x, const int8_t *weights,
-		      int64_t out, int32_t *sums)
-{
-	ivec sum[BYTE_ROWS][BYTE_OUTPUTS] = {0};
-	for (int64_t k = 0; k < in; k += VEC_BYTES) {
-		unsigned_bytes right[BYTE_OUTPUTS];
-		UNROLL
-		for (int o = 0; o < outputs; o++)
-			right[o] = weights_plus_128(weights + o * smalti_int8_stride(in) + k, in - k);
-		UNROLL
-		for (int r = 0; r < rows; r++) {
-			signed_bytes left;
-			memcpy(&left, x + r * x_row_bytes(in) + k, sizeof(left));
-			UNROLL
-			for (int o = 0; o < outputs; o++)
-				sum[r][o] = add_products(sum[r][o], right[o], left);
-		}
-	}
-	for (int r = 0; r < rows; r++)
-		for (int o = 0; o < outputs; o++)
-			sums[r * out + o] = sum_less_128(sum[r][o], x + r * x_row_bytes(in), in);
-}
-
-INLINE void byte_tiles(const int outputs, int64_t rows, int64_t in, const int8_t *x, const int8_t *weights,
-		       int64_t out, int32_t *sums)
-{
-	int64_t r = 0;
-	for (; r + BYTE_ROWS <= rows; r += BYTE_ROWS)
-		byte_tile(BYTE_ROWS, outputs, in, x + r * x_row_bytes(in), weights, out, sums + r * out);
-	for (; r < rows; r++)
-		byte_tile(1, outputs, in, x + r * x_row_bytes(in), weights, out, sums + r * out);
-}
-
-INLINE void byte_sums(int64_t rows, int64_t in, int64_t out, const int8_t *x, const int8_t *weights,
-		      int32_t *sums)
-{
-	int64_t o = 0;
-	for (; o + BYTE_OUTPUTS <= out; o += BYTE_OUTPUTS)
-		byte_tiles(BYTE_OUTPUTS, rows, in, x, weights + o * smalti_int8_stride(in), out, sums + o);
-	for (; o < out; o++)
-		byte_tiles(1, rows, in, x, weights + o * smalti_int8_stride(in), out, sums + o);
-}
-
 /* Writes the sum of a row of x. */
-INLINE void put_sum(int8_t *x, int64_t in)
+INLINE void complete_row(integer *x, int64_t in)
 {
 	int32_t sum = 0;
 	for (int64_t k = 0; k < in; k++)
