@@ -14,7 +14,7 @@ enum { ABSOLUTE_DIFFERENCE, ABSOLUTE, SQUARED_DIFFERENCE, SQUARED, SUMS };
  * output. */
 enum { CHANGE, GUESS = GAPS, OUTPUT = 2 * GAPS, MEASURES };
 
-/* What a call in full leaves. */
+/* Holds what a later call compares itself with. */
 struct full_call {
 	int64_t step;
 	struct smalti_grid change, rest;
@@ -74,12 +74,12 @@ static struct smalti_grid new_grid(const struct smalti_step_cache *c)
 	return grid;
 }
 
-/* Inserts y = factor·x, of a band. */
-static void scale(const struct smalti_step_cache *c, int64_t band, struct smalti_tile *x, float factor,
-		  struct smalti_tile *y)
+/* Inserts y = −x, of a band. */
+static void negate(const struct smalti_step_cache *c, int64_t band, struct smalti_tile *x,
+		   struct smalti_tile *y)
 {
 	smalti_insert(scale, c->task_group, (.x = x, .y = y),
-		      .count = smalti_partition_rows(c->a.bands, band) * c->a.width, .factor = factor);
+		      .count = smalti_partition_rows(c->a.bands, band) * c->a.width, .factor = -1);
 }
 
 /* Inserts y += x, of a band. */
@@ -212,7 +212,7 @@ void smalti_step_cache_begin(struct smalti_step_cache *c, int branch, const stru
 	go_to_owners(c);
 	k->change = new_grid(c);
 	for (int64_t b = 0; b < c->a.bands->bands; b++)
-		scale(c, b, z[b].tile, -1, smalti_grid_tile(&k->change, b));
+		negate(c, b, z[b].tile, smalti_grid_tile(&k->change, b));
 }
 
 /* Has the change of a call compared with those that are remembered. */
@@ -238,7 +238,7 @@ void smalti_step_cache_decide(struct smalti_step_cache *c, int64_t step, struct 
 			continue;
 		c->branch[k].first = new_grid(c);
 		for (int64_t b = 0; b < c->a.bands->bands; b++)
-			scale(c, b, z[k][b].tile, -1, smalti_grid_tile(&c->branch[k].first, b));
+			negate(c, b, z[k][b].tile, smalti_grid_tile(&c->branch[k].first, b));
 	}
 }
 
@@ -260,10 +260,11 @@ void smalti_step_cache_computed(struct smalti_step_cache *c, int branch, const s
 		return;
 	go_to_owners(c);
 	k->rest = new_grid(c);
-	for (int64_t b = 0; b < c->a.bands->bands; b++) {
-		scale(c, b, z[b].tile, 1, smalti_grid_tile(&k->rest, b));
-		add(c, b, smalti_grid_tile(&k->first, b), smalti_grid_tile(&k->rest, b));
-	}
+	for (int64_t b = 0; b < c->a.bands->bands; b++)
+		smalti_insert(
+		    gated_sum, c->task_group,
+		    (.x = z[b].tile, .z = smalti_grid_tile(&k->first, b), .y = smalti_grid_tile(&k->rest, b)),
+		    .rows = z[b].rows, .dim = z[b].columns);
 	if (c->step < c->a.steps - 1) /* else nobody asks */
 		measure(c, branch, OUTPUT, output, output);
 }
@@ -281,7 +282,7 @@ void smalti_step_cache_guess(struct smalti_step_cache *c, int branch, int guess,
 	go_to_owners(c);
 	for (int64_t b = 0; b < c->a.bands->bands; b++) {
 		if (smalti_step_cache_computes(c, branch))
-			scale(c, b, smalti_grid_tile(&k->first, b), -1, z[b].tile);
+			negate(c, b, smalti_grid_tile(&k->first, b), z[b].tile);
 		add(c, b, smalti_grid_tile(&k->full[guess].rest, b), z[b].tile);
 	}
 }

@@ -71,8 +71,8 @@ void smalti_step_cache_free(struct smalti_step_cache *cache);
 void smalti_step_cache_begin(struct smalti_step_cache *cache, int branch, const struct smalti_value *z);
 /* Notes z¹ of all branches, waits for them, and decides which calls are skipped. */
 void smalti_step_cache_decide(struct smalti_step_cache *cache, int64_t step, struct smalti_value *const *z);
-/* Tells whether the call is skipped, and whether its blocks are computed, as they are of a call that is not
- * skipped or is checked. @{ */
+/* Tell whether the call is skipped, and whether its blocks are computed: they are, too, if a skipped call is
+ * checked. @{ */
 bool smalti_step_cache_skips(const struct smalti_step_cache *cache, int branch);
 bool smalti_step_cache_computes(const struct smalti_step_cache *cache, int branch);
 /* @} */

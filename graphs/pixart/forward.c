@@ -89,7 +89,7 @@ static int branches_at_first(const struct smalti_dit_forward *f, int count)
 	return f->strategy->parts[SMALTI_AXIS_BRANCH] > 1 ? count : 1;
 }
 
-/* What a pass computes. */
+/* Says what a pass computes. */
 struct pass {
 	struct smalti_value *const *z; /* the stream of each branch */
 	struct smalti_cross_cache *const *caches;

@@ -34,6 +34,10 @@
 	 "change the model by the LoRA or DoRA adapter in PATH, a safetensors file or a directory of peft or diffusers; WEIGHT " \
 	 "times, default 1"}
 
+#define SMALTI_MODEL_ROW(type, field) \
+	{SMALTI_STRING(type, field), "model", 'm', "DIR", \
+	 "directory of a PixArt pipeline in diffusers' layout; default: the embedded model"}
+
 #define SMALTI_VARIANT_ROW(type, field) \
 	{SMALTI_STRING(type, field), "variant", 0, "NAME", "variant of the weight files, such as fp16"}
 

@@ -101,8 +101,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print errors only"},
 
     {SMALTI_GROUP("Model")},
-    {SMALTI_STRING(TYPE, model.directory), "model", 'm', "DIR",
-     "directory of a PixArt pipeline in diffusers' layout; default: the embedded model"},
+    SMALTI_MODEL_ROW(TYPE, model.directory),
     SMALTI_VARIANT_ROW(TYPE, model.variant),
     SMALTI_PRECISION_ROW(TYPE, model.precision),
     SMALTI_LORA_ROW(TYPE, lora),

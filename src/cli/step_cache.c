@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/step_cache.h"
-#include "base/clock.h"
 #include "base/json.h"
 #include "cli/common_rows.h"
 #include "cli/lora.h"
@@ -10,8 +9,6 @@
 #include <math.h>
 
 #define TYPE struct smalti_step_cache_options
-
-enum { TOGETHER = 16 }; /* images that are made at the same time */
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Images")},
@@ -42,8 +39,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print errors only"},
 
     {SMALTI_GROUP("Model")},
-    {SMALTI_STRING(TYPE, model.directory), "model", 'm', "DIR",
-     "directory of a PixArt pipeline in diffusers' layout; default: the embedded model"},
+    SMALTI_MODEL_ROW(TYPE, model.directory),
     SMALTI_VARIANT_ROW(TYPE, model.variant),
     SMALTI_PRECISION_ROW(TYPE, model.precision),
     SMALTI_LORA_ROW(TYPE, lora),
@@ -147,7 +143,8 @@ static void on_done(void *user, int status, const struct smalti_error *error)
 		fail_run(image->run, error);
 }
 
-struct smalti_request smalti_step_cache_request(const struct smalti_step_cache_run *run, int64_t index)
+/* Returns the request of image `index`: its own prompt and seed. */
+static struct smalti_request request_of(const struct smalti_step_cache_run *run, int64_t index)
 {
 	struct smalti_request request = run->options->request;
 	request.prompt = run->texts[index];
@@ -163,7 +160,7 @@ static int submit(struct smalti_step_cache_run *run, const char *rule, bool chec
 							 .latents = on_latents,
 							 .steps = on_steps,
 							 .done = on_done};
-	struct smalti_request request = smalti_step_cache_request(run, image->index);
+	struct smalti_request request = request_of(run, image->index);
 	request.step_cache = rule;
 	request.step_cache_checks = checks;
 	struct smalti_plan *plan = smalti_request_resolve(run->model, &request, error);
@@ -198,10 +195,10 @@ int smalti_step_cache_make(struct smalti_step_cache_run *run, const char *rule, 
 
 static int measure(struct smalti_step_cache_run *run, struct smalti_error *error)
 {
-	struct smalti_step_cache_image images[TOGETHER] = {{0}};
+	struct smalti_step_cache_image images[SMALTI_STEP_CACHE_TOGETHER] = {{0}};
 	int status = 0;
 	while (status == 0 && run->done < run->count) {
-		const int64_t count = smalti_min(TOGETHER, run->count - run->done);
+		const int64_t count = smalti_min(SMALTI_STEP_CACHE_TOGETHER, run->count - run->done);
 		status =
 		    smalti_step_cache_make(run, "calibration", false, false, run->done, count, images, error);
 		for (int64_t i = 0; i < count; i++)
@@ -214,7 +211,7 @@ static int measure(struct smalti_step_cache_run *run, struct smalti_error *error
 
 static int write_table(const struct smalti_step_cache_run *run, struct smalti_error *error)
 {
-	struct smalti_request request = smalti_step_cache_request(run, 0);
+	struct smalti_request request = request_of(run, 0);
 	struct smalti_plan *plan = smalti_request_resolve(run->model, &request, error);
 	if (!plan)
 		return -1;

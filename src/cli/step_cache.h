@@ -22,13 +22,11 @@ struct smalti_step_cache_options {
 struct smalti_step_cache_image {
 	struct smalti_step_cache_run *run;
 	int64_t index;
-	int64_t next;       /* row that is received next */
 	unsigned char *rgb; /* NULL: not wanted */
 	float *latents;
 	int64_t latent_count;
 	struct smalti_step_call *calls; /* of a step cache */
 	int64_t call_count;
-	double seconds;
 };
 void smalti_step_cache_image_free(struct smalti_step_cache_image *image);
 
@@ -47,8 +45,8 @@ struct smalti_step_cache_run {
 	struct smalti_error failure; /* the first one */
 };
 
-/* Returns the request of image `index`: its own prompt and seed. */
-struct smalti_request smalti_step_cache_request(const struct smalti_step_cache_run *run, int64_t index);
+enum { SMALTI_STEP_CACHE_TOGETHER = 16 }; /* images that are made at the same time */
+
 /* Makes images first … first + count − 1, at the same time. The caller frees them in any case. */
 int smalti_step_cache_make(struct smalti_step_cache_run *run, const char *rule, bool checks, bool decodes,
 			   int64_t first, int64_t count, struct smalti_step_cache_image *images,

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/signals.h"
 #include "cli/step_cache.h"
 
 #include <math.h>
-
-enum { TOGETHER = 16 };
 
 /* The sums over all images. */
 struct result {
@@ -70,7 +67,7 @@ static int compare(struct smalti_step_cache_run *run, int64_t count, struct resu
 		   struct smalti_error *error)
 {
 	enum { PLAIN, CACHED, CHECKED, WAYS };
-	struct smalti_step_cache_image images[WAYS][TOGETHER] = {{{0}}};
+	struct smalti_step_cache_image images[WAYS][SMALTI_STEP_CACHE_TOGETHER] = {{{0}}};
 	const char *rule = run->options->check;
 	const bool bounds = strncmp(rule, "bound:", strlen("bound:")) == 0;
 	double unused = 0;
@@ -145,7 +142,7 @@ int smalti_step_cache_check(struct smalti_step_cache_run *run, struct smalti_err
 	struct result result = {.psnr = smalti_calloc(run->count, sizeof(*result.psnr), error)};
 	int status = result.psnr ? warm_up(run, error) : -1;
 	while (status == 0 && run->done < run->count) {
-		const int64_t count = smalti_min(TOGETHER, run->count - run->done);
+		const int64_t count = smalti_min(SMALTI_STEP_CACHE_TOGETHER, run->count - run->done);
 		status = compare(run, count, &result, error);
 		run->done += count;
 		smalti_progress_update(&run->progress, run->done, run->count);

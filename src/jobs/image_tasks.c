@@ -15,8 +15,6 @@
 
 #include <signal.h>
 
-/* What an image's tasks deliver. */
-
 static int check_made(const struct smalti_image_job *work, const char *model, enum smalti_dtype compute,
 		      int64_t count, const float *values, struct smalti_error *error)
 {
@@ -83,8 +81,6 @@ static int read_image(void *user, int64_t first, int64_t rows, int64_t width, fl
 	smalti_from_u8(rows * line, work->plan->image->rgb + first * line, pixels);
 	return 0;
 }
-
-/* Its tasks. */
 
 /* Inserts the encoding of the image to begin with. */
 static struct smalti_diffusion_image insert_encoding(struct smalti_image_job *work)
