@@ -65,12 +65,18 @@ static int open_session(struct smalti_case *c, struct smalti_error *error)
 	return c->session ? 0 : -1;
 }
 
+static int (*const jobs[])(struct smalti_case *c, struct smalti_error *error) = {
+    [SMALTI_SIMULATED_IMAGES] = smalti_case_images,
+    [SMALTI_SIMULATED_TRAINING] = smalti_case_training,
+    [SMALTI_SIMULATED_EXTRACTION] = smalti_case_extraction,
+};
+
 int smalti_case_run(const struct smalti_simulate_options *options, struct smalti_error *error)
 {
 	struct smalti_case c = {.options = options};
 	int status = open_session(&c, error);
 	if (status == 0)
-		status = options->trains ? smalti_case_training(&c, error) : smalti_case_images(&c, error);
+		status = jobs[options->job](&c, error);
 	if (smalti_session_close(c.session, status == 0 ? error : NULL) < 0)
 		status = -1;
 	free(c.directory);

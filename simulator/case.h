@@ -17,9 +17,11 @@ struct smalti_case {
 /* Simulates and prints a line of JSON. */
 int smalti_case_run(const struct smalti_simulate_options *options, struct smalti_error *error);
 
-/* Simulate on the open machine, and print: images, or steps of training (images.c, training.c). @{ */
+/* Simulate on the open machine, and print: images, steps of training, or the extraction of features
+ * (images.c, training.c, extraction.c). @{ */
 int smalti_case_images(struct smalti_case *c, struct smalti_error *error);
 int smalti_case_training(struct smalti_case *c, struct smalti_error *error);
+int smalti_case_extraction(struct smalti_case *c, struct smalti_error *error);
 /* @} */
 
 /* Sets the precision of what follows; `convolutions` is that of the VAE. */
@@ -33,8 +35,7 @@ void smalti_case_expect(const struct smalti_case *c, int64_t width, double token
 struct smalti_case_outcome {
 	const char *strategy; /* NULL: none */
 	const struct smalti_simulation *simulation;
-	bool has_stages; /* of images */
-	double step;     /* seconds of the last step of training */
+	double step; /* seconds of the last step of training */
 };
 /* Prints the line. */
 int smalti_case_print(const struct smalti_case *c, const struct smalti_case_outcome *outcome,

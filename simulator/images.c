@@ -65,8 +65,8 @@ static int print(const struct images *images, const struct smalti_plan *plan, st
 {
 	const struct smalti_case *c = images->c;
 	struct smalti_simulation *simulation = smalti_simulation_take(c->session, error);
-	const struct smalti_case_outcome outcome = {
-	    .strategy = smalti_plan_strategy(plan), .simulation = simulation, .has_stages = true};
+	const struct smalti_case_outcome outcome = {.strategy = smalti_plan_strategy(plan),
+						    .simulation = simulation};
 	int status =
 	    simulation ? smalti_needs(images->model, plan, c->options->blocking, simulation, error) : -1;
 	if (status == 0)

@@ -4,6 +4,7 @@ EXTRA_PROGRAMS += smalti-sim
 endif
 smalti_sim_SOURCES = \
 	simulator/case.c simulator/case.h \
+	simulator/extraction.c \
 	simulator/images.c \
 	simulator/main.c \
 	simulator/needs.c simulator/needs.h \

@@ -16,6 +16,25 @@ static void add_stages(cJSON *object, const struct smalti_simulate_options *opti
 	cJSON_AddNumberToObject(object, "decoding", ends[steps] - ends[steps - 1]);
 }
 
+/* Adds what a job is asked for. */
+static void add_job(cJSON *object, const struct smalti_simulate_options *options,
+		    const struct smalti_case_outcome *outcome)
+{
+	const double items = (double)options->extraction.items, makespan = outcome->simulation->makespan;
+	switch (options->job) {
+	case SMALTI_SIMULATED_IMAGES:
+		add_stages(object, options, outcome->simulation);
+		break;
+	case SMALTI_SIMULATED_TRAINING:
+		cJSON_AddNumberToObject(object, "step", outcome->step);
+		break;
+	case SMALTI_SIMULATED_EXTRACTION:
+		cJSON_AddNumberToObject(object, "items", items);
+		cJSON_AddNumberToObject(object, "items_per_second", items / makespan);
+		break;
+	}
+}
+
 static bool add_workers(cJSON *object, const struct smalti_simulation *s)
 {
 	cJSON *workers = cJSON_AddArrayToObject(object, "workers");
@@ -60,10 +79,7 @@ int smalti_case_print(const struct smalti_case *c, const struct smalti_case_outc
 		cJSON_AddStringToObject(object, "strategy", outcome->strategy);
 	cJSON_AddBoolToObject(object, "blocking", options->blocking);
 	cJSON_AddNumberToObject(object, "makespan", simulation->makespan);
-	if (outcome->has_stages)
-		add_stages(object, options, simulation);
-	else
-		cJSON_AddNumberToObject(object, "step", outcome->step);
+	add_job(object, options, outcome);
 	cJSON_AddNumberToObject(object, "area_bound", simulation->area);
 	cJSON_AddNumberToObject(object, "path_bound", simulation->path);
 	cJSON_AddNumberToObject(object, "transfer_bound", simulation->transfers);

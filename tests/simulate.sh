@@ -159,9 +159,52 @@ less "$(value large_f32 step)" "$(value large_cores step)" 0.1
 awk -v flops="$(value large_f16 flops)" 'BEGIN { exit !(flops > 8 * 0.8e12 && flops < 8 * 1.3e12) }' ||
     fail "$(value large_f16 flops) operations of 8 samples"
 refuse 2 "--size: expected multiples of 16 for training" "$SMALTI" simulate train --machine 1xA100-PCIe --model tiny --size 72x64
-refuse 2 "unexpected operand 'dance': expected train" "$SMALTI" simulate dance --machine 1xA100-PCIe
+refuse 2 "unexpected operand 'dance': expected train or extract" "$SMALTI" simulate dance --machine 1xA100-PCIe
 refuse 2 "unexpected operand 'now'" "$SMALTI" simulate train now --machine 1xA100-PCIe
 refuse 1 "T4 has no rate for products in bf16" "$SMALTI" simulate train --machine 4xT4 --model tiny --precision bf16
+
+# Features: captions and pictures are together as many operations as each alone; what more items, GPUs, larger pictures and
+# cores that decode slowly change.
+sed 's/"picture_mps": 37/"picture_mps": 0.5/' "$(dirname "$SMALTI_TESTDATA")/../machines/1xA100-PCIe.json" >slow-pictures.json
+while read -r name options; do
+    # shellcheck disable=SC2086 # several words
+    simulate "$name" extract --precision f16 --caption-tokens 20 $options
+    # shellcheck disable=SC2086
+    simulate again extract --precision f16 --caption-tokens 20 $options
+    cmp "$name" again || fail "$name: other numbers the second time"
+    less "$(value "$name" area_bound)" "$(value "$name" makespan)"
+done <<'CASES'
+captions --machine 1xA100-PCIe --items 40 --img-size 256 --t5
+pictures --machine 1xA100-PCIe --items 40 --img-size 256 --vae
+features --machine 1xA100-PCIe --items 40 --img-size 256
+more_features --machine 1xA100-PCIe --items 700 --img-size 128
+shared --machine 2xA100-NVLink --items 40 --img-size 256
+large_pictures --machine 1xA100-PCIe --items 40 --img-size 512 --vae
+decoded --machine ./slow-pictures.json --items 40 --img-size 256 --vae
+reduced --machine ./slow-pictures.json --items 40 --img-size 256 --vae --size 1024x512
+CASES
+python3 - <<'PYTHON' || fail "features: $(cat captions pictures features)"
+import json
+flops = {name: json.load(open(name))["flops"] for name in ("captions", "pictures", "features", "large_pictures")}
+assert abs(flops["captions"] + flops["pictures"] - flops["features"]) < 1e-9 * flops["features"], flops
+# four times the pixels, and attention to four times as many
+assert 4 < flops["large_pictures"] / flops["pictures"] < 8, flops
+rate = json.load(open("more_features"))
+assert rate["items"] == 700 and abs(rate["items_per_second"] * rate["makespan"] / 700 - 1) < 1e-9, rate
+# eight cores decode 40 pictures of 65,536 pixels at half a megapixel a second each
+for name, pixels in ("decoded", 256 * 256), ("reduced", 1024 * 512):
+    least, took = 40 * pixels / 5e5 / 8, json.load(open(name))["makespan"]
+    assert least <= took < 1.5 * least, (name, took, least)
+PYTHON
+less "$(value shared makespan)" "$(value features makespan)"
+while IFS='|' read -r status words options; do
+    # shellcheck disable=SC2086 # several words
+    refuse "$status" "$words" "$SMALTI" simulate extract --machine 1xA100-PCIe $options
+done <<'REFUSED'
+2|--caption-tokens: expected at most 120, which is what the model reads; found 121|--model alpha-512 --precision f16 --caption-tokens 121
+2|resolution bins: expected those of 128, 256, 512, 1024, 2048 or 2880, found 100|--img-size 100 --caption-tokens 20
+2|--items|--items 0
+REFUSED
 
 [ "$(value cores transfer_bound)" = 0 ] || fail "transfers of a machine without GPUs"
 for name in one dmda ulysses slow ethernet; do

@@ -14,7 +14,7 @@ if sanitized; then kills=3; fi
 
 data=$SMALTI_TESTDATA/extract/InternData/data_info.json
 "$SMALTI" extract "$data" -k prompt --img-size 256 --shard-items 5 -q -o features
-"$SMALTI" extract "$data" -k prompt --img-size 256 --shard-items 5 --range 0:3 -q -o more
+"$SMALTI" extract "$data" -k prompt --img-size 128 --shard-items 5 --range 0:3 -q -o more
 small_config 2 16 >config.json
 train=("$SMALTI" train features more --init config.json --steps 9 --batch 3 --warmup 2 --lr 1e-3 --save-every 2 --ema 0.9)
 

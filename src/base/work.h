@@ -9,5 +9,6 @@ enum smalti_work {
 	SMALTI_ATTENTION,
 	SMALTI_WORKS,
 	SMALTI_VALUES = SMALTI_WORKS, /* a few operations for each value, rounded in the device's order */
-	SMALTI_COPIES                 /* moves or selects values: equal bits on all devices */
+	SMALTI_COPIES,                /* moves or selects values: equal bits on all devices */
+	SMALTI_PICTURES               /* decodes and resizes pictures: its bytes are those of f32 pixels */
 };

@@ -9,6 +9,13 @@
 #include "simulation/calibrate.h"
 #include "simulation/machine.h"
 
+const char *const smalti_simulated_jobs[] = {
+    [SMALTI_SIMULATED_IMAGES] = "",
+    [SMALTI_SIMULATED_TRAINING] = "train",
+    [SMALTI_SIMULATED_EXTRACTION] = "extract",
+    NULL,
+};
+
 /* Reads the next of the comma-separated names; false: there is none. */
 static bool next_policy(const char **list, char policy[SMALTI_POLICY_NAME])
 {
@@ -24,13 +31,16 @@ int smalti_simulate_operands(struct smalti_simulate_options *options, int count,
 			     struct smalti_error *error)
 {
 	enum { TRAINING_STEPS = 2 }; /* the first one also brings the weights */
-	options->trains = count > 0 && strcmp(operands[0], "train") == 0;
-	if (options->trains && !options->has_steps)
+	for (int job = SMALTI_SIMULATED_TRAINING; count > 0 && smalti_simulated_jobs[job]; job++)
+		if (strcmp(operands[0], smalti_simulated_jobs[job]) == 0)
+			options->job = (enum smalti_simulated_job)job;
+	const int taken = options->job != SMALTI_SIMULATED_IMAGES;
+	if (options->job == SMALTI_SIMULATED_TRAINING && !options->has_steps)
 		options->request.steps = TRAINING_STEPS;
-	if (count > options->trains)
+	if (count > taken)
 		return smalti_fail(error, SMALTI_EINVAL,
-				   "unexpected operand '%.99s': expected train, or none",
-				   operands[options->trains]);
+				   "unexpected operand '%.99s': expected train or extract, or none",
+				   operands[taken]);
 	return 0;
 }
 

@@ -17,13 +17,24 @@ struct smalti_simulate_options {
 	int64_t gpu_memory_limit;
 	const char *trace;
 	bool has_steps;
-	bool trains; /* the operand "train" was given */
+	enum smalti_simulated_job {
+		SMALTI_SIMULATED_IMAGES,
+		SMALTI_SIMULATED_TRAINING,
+		SMALTI_SIMULATED_EXTRACTION
+	} job;
+	int64_t caption_tokens; /* of each caption of training and extraction */
+	struct smalti_simulated_extraction {
+		int64_t items, image_size;
+		bool t5, vae; /* neither: both */
+	} extraction;
 	struct smalti_simulated_training {
-		int64_t batch, micro, caption_tokens;
+		int64_t batch, micro;
 		int recomputation, optimizer; /* enum smalti_recomputation, enum smalti_optimizer_kind */
 	} training;
 };
 
+/* The operands that name the jobs, ended by NULL. */
+extern const char *const smalti_simulated_jobs[];
 /* Reads what is to be simulated. */
 int smalti_simulate_operands(struct smalti_simulate_options *options, int count, char **operands,
 			     struct smalti_error *error);

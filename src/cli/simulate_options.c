@@ -36,8 +36,10 @@ static const struct smalti_option rows[] = {
     SMALTI_PRECISION_ROW(TYPE, precision),
     {SMALTI_STRING(TYPE, request.prompt), "prompt", 'p', "TEXT", "the prompt; its length is what counts"},
     {SMALTI_SIZE(TYPE, request.width, request.height), "size", 's', "WxH",
-     "width and height in pixels, 16 to 131072 each; default: the model's", .minimum = SMALTI_SIDE_MIN,
-     .maximum = SMALTI_SIDE_MAX},
+     "width and height in pixels, 16 to 131072 each; default: the model's; of extraction: those of the "
+     "files, "
+     "which are resized; default: the bin's",
+     .minimum = SMALTI_SIDE_MIN, .maximum = SMALTI_SIDE_MAX},
     {SMALTI_INT64(TYPE, request.images), "images", 'i', "N", "number of images, all active at the same time",
      .minimum = 1, .maximum = SMALTI_IMAGES_MAX},
     {SMALTI_INT64(TYPE, request.steps), "steps", 0, "N",
@@ -53,13 +55,22 @@ static const struct smalti_option rows[] = {
     SMALTI_STRATEGY_ROW(TYPE, request.strategy),
     SMALTI_PIPELINE_ROWS(TYPE, request),
 
-    {SMALTI_GROUP("Training")},
+    {SMALTI_GROUP("Training and extraction")},
+    {SMALTI_INT64(TYPE, caption_tokens), "caption-tokens", 0, "N", "tokens of each caption", .minimum = 1,
+     .maximum = 4096},
+    {SMALTI_INT64(TYPE, extraction.items), "items", 0, "N", "items whose features are extracted",
+     .minimum = 1, .maximum = 1 << 20},
+    {SMALTI_INT64(TYPE, extraction.image_size), "img-size", 0, "N",
+     "resolution of the aspect-ratio bins of the images, all of which are square", .minimum = 1,
+     .maximum = INT32_MAX},
+    {SMALTI_FLAG(TYPE, extraction.t5), "t5", 0, NULL,
+     "extract T5 features of captions; default: these and the VAE's"},
+    {SMALTI_FLAG(TYPE, extraction.vae), "vae", 0, NULL,
+     "extract VAE features of images; default: these and T5's"},
     {SMALTI_INT64(TYPE, training.batch), "batch", 'b', "N", "samples of a step, all of one --size",
      .minimum = 1, .maximum = 1 << 20},
     {SMALTI_INT64(TYPE, training.micro), "micro", 0, "N", "samples that are computed at a time; 0: chosen",
      .minimum = 0, .maximum = 1 << 20},
-    {SMALTI_INT64(TYPE, training.caption_tokens), "caption-tokens", 0, "N", "tokens of each caption",
-     .minimum = 1, .maximum = 4096},
     {SMALTI_CHOICE(TYPE, training.recomputation), "recompute", 0, "WHAT",
      "compute the activations of blocks again for the backward pass instead of keeping them",
      .choices = smalti_recomputations},
@@ -79,7 +90,9 @@ static const struct smalti_simulate_options defaults = {
 		.guidance = 4.5,
 		.cleaning = SMALTI_CLEANING_BASIC},
     .gpus = -1,
-    .training = {.batch = 8, .caption_tokens = 300},
+    .caption_tokens = 300,
+    .training = {.batch = 8},
+    .extraction = {.items = 256, .image_size = 512},
 };
 
 static const struct smalti_example examples[] = {
@@ -89,6 +102,8 @@ static const struct smalti_example examples[] = {
     {"Show what a step of training takes on two of them",
      "smalti simulate train --machine 2xA100-NVLink --model sigma-256 --precision bf16 --batch 16 "
      "--strategy data"},
+    {"Show what extraction takes there",
+     "smalti simulate extract --machine 2xA100-NVLink --model sigma-512 --precision bf16 --items 64"},
     {"Compare scheduling policies", "smalti simulate --machine A100-L40-T4 --model sigma-512 --precision f16 "
 				    "--sched dmdas,dmda,lws"},
     {"Simulate this machine",
@@ -99,8 +114,8 @@ static const struct smalti_example examples[] = {
 
 const struct smalti_command smalti_simulate_command = {
     .name = "smalti simulate",
-    .summary = "generate images, or train, on a machine that is not there",
-    .operands = "[train]",
+    .summary = "generate images, train or extract features on a machine that is not there",
+    .operands = "[train|extract]",
     .description =
 	"Inserts the very graphs that smalti generate runs, without data, into StarPU's simulation of a "
 	"machine, and "
@@ -109,7 +124,10 @@ const struct smalti_command smalti_simulate_command = {
 	"model "
 	"needs no weights.\n\nWith the operand train it does so for steps of smalti train on features that "
 	"are "
-	"stored: forward, backward and update.\n\nWhat an operation takes follows from its arithmetic and "
+	"stored: forward, backward and update. With the operand extract it does so for smalti extract: the "
+	"text "
+	"encoder over captions and the VAE over pictures, which CPUs decode.\n\nWhat an operation takes "
+	"follows from its arithmetic and "
 	"the bytes that it "
 	"moves, and "
 	"the machine's rates. Repeated simulations give the same times to the last digit. No schedule takes "

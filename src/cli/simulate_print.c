@@ -14,21 +14,22 @@ static const char *text(const cJSON *object, const char *key)
 static void print_times(const cJSON *outcome, FILE *file)
 {
 	static const struct {
-		const char *key, *label;
+		const char *key, *label, *unit;
 	} rows[] = {
-	    {"makespan", "all"},
-	    {"text", "text encoder"},
-	    {"denoising", "denoising"},
-	    {"step", "a step"},
-	    {"decoding", "decoding"},
-	    {"area_bound", "bound by work"},
-	    {"path_bound", "bound by order"},
-	    {"transfer_bound", "bound by transfers"},
+	    {"makespan", "all", "s"},
+	    {"text", "text encoder", "s"},
+	    {"denoising", "denoising", "s"},
+	    {"step", "a step", "s"},
+	    {"decoding", "decoding", "s"},
+	    {"items_per_second", "items", "a second"},
+	    {"area_bound", "bound by work", "s"},
+	    {"path_bound", "bound by order", "s"},
+	    {"transfer_bound", "bound by transfers", "s"},
 	};
 	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (cJSON_HasObjectItem(outcome, rows[i].key))
-			fprintf(file, "  %-18s %12.6f s\n", rows[i].label,
-				smalti_json_number(outcome, rows[i].key));
+			fprintf(file, "  %-18s %12.6f %s\n", rows[i].label,
+				smalti_json_number(outcome, rows[i].key), rows[i].unit);
 }
 
 static void print_workers(const cJSON *outcome, FILE *file)

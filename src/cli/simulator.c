@@ -72,10 +72,30 @@ static void fill_training(struct arguments *arguments, const struct smalti_simul
 {
 	add_number(arguments, "batch", training->batch);
 	add_number(arguments, "micro", training->micro);
-	add_number(arguments, "caption-tokens", training->caption_tokens);
 	add_text(arguments, "recompute", smalti_recomputations[training->recomputation]);
 	add_text(arguments, "optimizer", smalti_optimizers[training->optimizer]);
-	add(arguments, "train");
+}
+
+static void fill_extraction(struct arguments *arguments, const struct smalti_simulated_extraction *extraction)
+{
+	add_number(arguments, "items", extraction->items);
+	add_number(arguments, "img-size", extraction->image_size);
+	if (extraction->t5)
+		add(arguments, "--t5");
+	if (extraction->vae)
+		add(arguments, "--vae");
+}
+
+static void fill_job(struct arguments *arguments, const struct smalti_simulate_options *o)
+{
+	if (o->job == SMALTI_SIMULATED_IMAGES)
+		return;
+	add_number(arguments, "caption-tokens", o->caption_tokens);
+	if (o->job == SMALTI_SIMULATED_TRAINING)
+		fill_training(arguments, &o->training);
+	else
+		fill_extraction(arguments, &o->extraction);
+	add(arguments, "%s", smalti_simulated_jobs[o->job]);
 }
 
 /* Fills in the simulator's own options, and the one for the log, which StarPU's library takes. */
@@ -111,8 +131,7 @@ static void fill(struct arguments *arguments, const char *program, const struct 
 	add_number(arguments, "patches", request->patches);
 	add_number(arguments, "warmup", request->warmup);
 	add_text(arguments, "trace", o->trace);
-	if (o->trains)
-		fill_training(arguments, &o->training);
+	fill_job(arguments, o);
 }
 
 static void free_arguments(struct arguments *arguments)

@@ -9,8 +9,6 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* The most windows that are computed or wait to be written. */
-enum { WINDOWS_MAX = 3 };
 enum { WAIT_NANOSECONDS = 200000000, LOOK_SECONDS = 2 };
 static const double WAIT_SECONDS = 1; /* a wait goes on if its last report is younger */
 
@@ -203,8 +201,9 @@ static int extract_range(struct run *run, const struct smalti_range *range, cons
 		if (!window)
 			return -1;
 		at += window->count;
-		status =
-		    compute(run, window, error) || wait_for_windows(run, WINDOWS_MAX - 1, error) ? -1 : 0;
+		status = compute(run, window, error) || wait_for_windows(run, SMALTI_WINDOWS_MAX - 1, error)
+			     ? -1
+			     : 0;
 	}
 	return status == 0 && at < range->end ? end_early(run, range, at, error) : status;
 }

@@ -84,7 +84,10 @@ static int fetch(const struct smalti_fetcher *fetcher, struct smalti_extract_ite
 	if (status < 0)
 		return -1;
 	item->input = smalti_input_image_open(name_of(item), item->file, count, &fetcher->options, error);
-	return item->input ? 0 : -1;
+	if (!item->input)
+		return -1;
+	item->picture = *smalti_input_image_info(item->input);
+	return 0;
 }
 
 /* Waits for the first ordered item and returns it; NULL at the end. */

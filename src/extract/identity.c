@@ -61,16 +61,15 @@ static bool add_images(cJSON *identity, const struct smalti_extract_options *o,
 	       cJSON_AddStringToObject(images, "model", digest);
 }
 
-cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const char *text_digest,
-			       const char *vae_digest, struct smalti_error *error)
+cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, struct smalti_error *error)
 {
 	const struct smalti_extract_options *o = &parts->options;
 	cJSON *identity = cJSON_CreateObject();
 	if (cJSON_AddStringToObject(identity, "type", smalti_dtype_name(parts->schema.dtype)) &&
 	    cJSON_AddStringToObject(identity, "precision", smalti_precisions[o->model.precision]) &&
 	    cJSON_AddStringToObject(identity, "isa", smalti_isa_name(smalti_isa())) &&
-	    (!text_digest || add_text(identity, o, text_digest)) &&
-	    (!vae_digest || add_images(identity, o, &parts->vae->config, vae_digest)) &&
+	    (!parts->text.model || add_text(identity, o, parts->text_digest)) &&
+	    (!parts->vae || add_images(identity, o, &parts->vae->config, parts->vae_digest)) &&
 	    fill_list(cJSON_AddObjectToObject(identity, "list"),
 		      &smalti_dataset_info(parts->dataset)->digests))
 		return identity; /* the list last: another --caption-key has other captions, too */

@@ -152,7 +152,7 @@ static void finish(struct smalti_extract_job *job)
 	work->decode += job->decoding_seconds;
 	work->vae += progress.seconds - job->decoding_seconds;
 	timing->image_seconds += progress.seconds;
-	const struct smalti_bin *bin = &smalti_input_image_info(item->input)->bin;
+	const struct smalti_bin *bin = &item->picture.bin;
 	if (smalti_task_group_status(job->job.task_group, &cause) < 0) {
 		note(job, &cause);
 	} else {
@@ -171,7 +171,7 @@ static int begin_image(struct smalti_extract_jobs *jobs, struct smalti_window *w
 		       struct smalti_extract_item *item, struct smalti_error *error)
 {
 	const struct smalti_vae *vae = jobs->parts->vae;
-	const struct smalti_input_info *info = smalti_input_image_info(item->input);
+	const struct smalti_input_info *info = &item->picture;
 	const int64_t factor = smalti_vae_factor(&vae->config);
 	const int64_t height = info->bin.height / factor, width = info->bin.width / factor;
 	const struct smalti_vae_plan *plan = find_plan(jobs, height, width, error);
@@ -201,8 +201,7 @@ static int begin_image(struct smalti_extract_jobs *jobs, struct smalti_window *w
 static int by_shape(const void *left, const void *right)
 {
 	struct smalti_extract_item *const *a = left, *const *b = right;
-	const struct smalti_bin *x = &smalti_input_image_info((*a)->input)->bin;
-	const struct smalti_bin *y = &smalti_input_image_info((*b)->input)->bin;
+	const struct smalti_bin *x = &(*a)->picture.bin, *y = &(*b)->picture.bin;
 	if (x->ratio != y->ratio)
 		return x->ratio < y->ratio ? -1 : 1;
 	return (*a)->row.index < (*b)->row.index ? -1 : 1;
@@ -215,7 +214,7 @@ static int64_t list_images(struct smalti_window *window, struct smalti_extract_i
 	int64_t count = 0;
 	for (int64_t i = 0; i < window->count; i++) {
 		struct smalti_extract_item *item = &window->items[i];
-		if (item->input)
+		if (item->picture.width)
 			list[count++] = item;
 		else if (item->is_ordered && smalti_is_of_input(item->fetched.code))
 			smalti_item_fail(item, "picture", item->fetched.message);

@@ -43,8 +43,7 @@ static int find_max_tokens(struct smalti_extract_parts *parts, const char *direc
 	return status;
 }
 
-static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGEST_LENGTH + 1],
-		     struct smalti_error *error)
+static int open_text(struct smalti_extract_parts *parts, struct smalti_error *error)
 {
 	const struct smalti_model_options *o = &parts->options.model;
 	const char *directory = o->directory ? o->directory : smalti_embedded_model(error);
@@ -56,12 +55,11 @@ static int open_text(struct smalti_extract_parts *parts, char digest[SMALTI_DIGE
 	return tokenizer && encoder &&
 		       smalti_prompt_encoder_open(&parts->text, parts->weights, tokenizer, encoder, o,
 						  error) == 0
-		   ? smalti_prompt_encoder_digest(&parts->text, tokenizer, encoder, digest, error)
+		   ? smalti_prompt_encoder_digest(&parts->text, tokenizer, encoder, parts->text_digest, error)
 		   : -1;
 }
 
-static int open_vae(struct smalti_extract_parts *parts, char digest[SMALTI_DIGEST_LENGTH + 1],
-		    struct smalti_error *error)
+static int open_vae(struct smalti_extract_parts *parts, struct smalti_error *error)
 {
 	const struct smalti_model_options *o = &parts->options.model;
 	const struct smalti_vae_options options = {
@@ -69,7 +67,7 @@ static int open_vae(struct smalti_extract_parts *parts, char digest[SMALTI_DIGES
 	parts->vae = smalti_vae_open(parts->session, &options, error);
 	if (!parts->vae || !smalti_vae_open_net(parts->vae, SMALTI_VAE_ENCODE, error))
 		return -1;
-	return smalti_vae_digest(parts->vae, digest, error);
+	return smalti_vae_digest(parts->vae, parts->vae_digest, error);
 }
 
 static int look_for_unused(struct smalti_extract_parts *parts, struct smalti_error *error)
@@ -181,9 +179,7 @@ static void describe(struct smalti_extract_parts *parts)
 {
 	const struct smalti_extract_options *o = &parts->options;
 	struct smalti_shard_schema *schema = &parts->schema;
-	*schema = (struct smalti_shard_schema){.dtype = (enum smalti_dtype)o->type,
-					       .caption_count = o->caption_count};
-	memcpy(schema->captions, o->captions, sizeof(schema->captions));
+	*schema = (struct smalti_shard_schema){.dtype = (enum smalti_dtype)o->type};
 	if (parts->text.model) {
 		schema->text_width = parts->text.model->width;
 		schema->max_tokens = o->max_tokens;
@@ -195,11 +191,17 @@ static void describe(struct smalti_extract_parts *parts)
 	}
 }
 
-static int identify(struct smalti_extract_parts *parts, const char *text_digest, const char *vae_digest,
-		    struct smalti_error *error)
+/* Fills in what the data set says. */
+static void describe_captions(struct smalti_extract_parts *parts)
 {
-	parts->identity = smalti_extract_identity(parts, parts->text.model ? text_digest : NULL,
-						  parts->vae ? vae_digest : NULL, error);
+	const struct smalti_extract_options *o = &parts->options;
+	parts->schema.caption_count = o->caption_count;
+	memcpy(parts->schema.captions, o->captions, sizeof(parts->schema.captions));
+}
+
+static int identify(struct smalti_extract_parts *parts, struct smalti_error *error)
+{
+	parts->identity = smalti_extract_identity(parts, error);
 	parts->provenance = parts->identity ? cJSON_PrintUnformatted(parts->identity) : NULL;
 	parts->schema.provenance = parts->provenance;
 	parts->before = smalti_extract_identity_before(parts);
@@ -208,23 +210,30 @@ static int identify(struct smalti_extract_parts *parts, const char *text_digest,
 	return parts->provenance ? 0 : -1;
 }
 
+int smalti_extract_parts_open_models(struct smalti_extract_parts *parts, struct smalti_session *session,
+				     const struct smalti_extract_options *options, struct smalti_error *error)
+{
+	*parts = (struct smalti_extract_parts){.session = session, .options = *options};
+	parts->weights = smalti_task_group_new(session, "weights", INT64_MAX, error);
+	if (!parts->weights || smalti_precision_choose(options->model.precision, session, error) < 0 ||
+	    (options->text && open_text(parts, error) < 0) ||
+	    (options->images && open_vae(parts, error) < 0) || look_for_unused(parts, error) < 0)
+		return -1;
+	fit_into_memory(parts);
+	choose_sizes(parts);
+	describe(parts);
+	return 0;
+}
+
 int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_session *session,
 			      const struct smalti_extract_options *options,
 			      smalti_extract_callback *on_progress, void *user, struct smalti_error *error)
 {
-	char text_digest[SMALTI_DIGEST_LENGTH + 1], vae_digest[SMALTI_DIGEST_LENGTH + 1];
-	*parts = (struct smalti_extract_parts){.session = session, .options = *options};
-	parts->weights = smalti_task_group_new(session, "weights", INT64_MAX, error);
-	if (!parts->weights || smalti_precision_choose(options->model.precision, session, error) < 0 ||
-	    (options->text && open_text(parts, text_digest, error) < 0) ||
-	    (options->images && open_vae(parts, vae_digest, error) < 0) || look_for_unused(parts, error) < 0)
+	if (smalti_extract_parts_open_models(parts, session, options, error) < 0 ||
+	    open_dataset(parts, on_progress, user, error) < 0)
 		return -1;
-	fit_into_memory(parts);
-	choose_sizes(parts);
-	if (open_dataset(parts, on_progress, user, error) < 0)
-		return -1;
-	describe(parts);
-	return identify(parts, text_digest, vae_digest, error);
+	describe_captions(parts);
+	return identify(parts, error);
 }
 
 void smalti_extract_parts_close(struct smalti_extract_parts *parts)

@@ -25,28 +25,31 @@ struct smalti_extract_parts {
 	struct smalti_error unused; /* says which tensors are not used, if any: no failure */
 	cJSON *identity;            /* what has to be equal for a resume */
 	cJSON *before;              /* its "list" before items were added; NULL: it has none */
-	char *provenance;           /* the identity as shards keep it */
+	char text_digest[SMALTI_DIGEST_LENGTH + 1], vae_digest[SMALTI_DIGEST_LENGTH + 1]; /* "": not used */
+	char *provenance; /* the identity as shards keep it */
 	struct smalti_shard_schema schema;
 };
 
 /* Checks options. SMALTI_EINVAL if any is out of range. */
 int smalti_extract_check(const struct smalti_extract_options *options, struct smalti_error *error);
 
-/* Opens the parts by checked options: the models first, then the list, with progress. Close it in any
- * case. */
+/* Opens by checked options: the models, and what is computed together; with them the list, with progress, and
+ * what is made of it. Close it in any case. @{ */
+int smalti_extract_parts_open_models(struct smalti_extract_parts *parts, struct smalti_session *session,
+				     const struct smalti_extract_options *options,
+				     struct smalti_error *error);
 int smalti_extract_parts_open(struct smalti_extract_parts *parts, struct smalti_session *session,
 			      const struct smalti_extract_options *options,
 			      smalti_extract_callback *on_progress, void *user, struct smalti_error *error);
+/* @} */
 void smalti_extract_parts_close(struct smalti_extract_parts *parts);
 
 /* The names of enum smalti_fitting, ended by NULL. */
 extern const char *const smalti_fittings[];
 
 /* Returns what decides the features of a directory: the list, the models, and the options that change a
- * value. The digests are those of the text encoder with its tokenizer, and of the VAE; NULL for one that is
- * not used. NULL without memory. */
-cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, const char *text_digest,
-			       const char *vae_digest, struct smalti_error *error);
+ * value. NULL without memory. */
+cJSON *smalti_extract_identity(const struct smalti_extract_parts *parts, struct smalti_error *error);
 
 /* Returns the identity's "list" of the items that struct smalti_dataset_info has as its prefix; NULL:
  * none. */

@@ -43,7 +43,6 @@ static void close_item(struct smalti_extract_item *item)
 }
 
 enum {
-	ITEMS_MAX = 512,
 	FILE_BYTES_MAX = 64 << 20,   /* of image files */
 	LATENT_BYTES_MAX = 64 << 20, /* of images, encoded */
 	/* Near the end of the run a window is full with either of these. */
@@ -57,7 +56,7 @@ struct reading {
 	struct smalti_fetcher *fetcher; /* NULL: images are left out */
 	struct smalti_window *window;
 	struct smalti_shard *old;
-	int64_t tokens, file_bytes, latent_bytes, images;
+	struct smalti_window_load load;
 	int64_t enough; /* items, of a window near the end of the run */
 };
 
@@ -70,13 +69,14 @@ int64_t smalti_window_latent_bytes(const struct smalti_extract_parts *parts)
 	return 2 * schema->latent_channels * side * side * smalti_dtype_bytes(schema->dtype);
 }
 
-static bool is_full(const struct reading *load)
+bool smalti_window_is_full(const struct smalti_extract_parts *parts, const struct smalti_window_load *load,
+			   int64_t enough)
 {
-	if (load->window->count >= load->enough &&
-	    (load->tokens >= LAST_TOKENS || load->images >= LAST_IMAGES))
+	if (load->items >= enough && (load->tokens >= LAST_TOKENS || load->images >= LAST_IMAGES))
 		return true;
-	return load->window->count == ITEMS_MAX || load->tokens >= load->parts->window_tokens ||
-	       load->file_bytes >= FILE_BYTES_MAX || load->latent_bytes >= LATENT_BYTES_MAX;
+	return load->items == SMALTI_WINDOW_ITEMS_MAX || load->tokens >= parts->window_tokens ||
+	       load->file_bytes >= FILE_BYTES_MAX ||
+	       load->images * smalti_window_latent_bytes(parts) >= LATENT_BYTES_MAX;
 }
 
 /* Notes why a part is missing: `what`, and the `remedy`, or the known cause. */
@@ -148,15 +148,14 @@ static int read_parts(struct reading *reading, const struct smalti_dataset_recor
 	for (int i = 0; parts->text.model && i < parts->options.caption_count; i++) {
 		if (tokenize(parts, record, i, item, error) < 0)
 			return -1;
-		reading->tokens += item->row.texts[i].tokens;
+		reading->load.tokens += item->row.texts[i].tokens;
 	}
 	if (!parts->vae || !reading->fetcher)
 		return 0;
 	if (!item->path)
 		return fail_missing(item, record, "picture", "the list names no image", "", error);
-	reading->file_bytes += file_bytes(item);
-	reading->latent_bytes += smalti_window_latent_bytes(parts);
-	reading->images++;
+	reading->load.file_bytes += file_bytes(item);
+	reading->load.images++;
 	smalti_fetcher_add(reading->fetcher, item);
 	return 0;
 }
@@ -185,7 +184,7 @@ static int read_item(struct reading *reading, struct smalti_error *error)
 		close_item(item);
 		return -1;
 	}
-	reading->window->count++;
+	reading->load.items = ++reading->window->count;
 	if (status == SMALTI_DATASET_BAD) {
 		smalti_item_fail(item, "list", bad.message);
 		return 0;
@@ -208,7 +207,8 @@ static int read_items(struct reading *reading, int64_t left, struct smalti_error
 	const struct smalti_window *window = reading->window;
 	reading->old = window->old ? smalti_shard_open(window->old, error) : NULL;
 	int status = window->old && !reading->old ? -1 : 0;
-	while (status == 0 && window->count < left && !is_full(reading))
+	while (status == 0 && window->count < left &&
+	       !smalti_window_is_full(reading->parts, &reading->load, reading->enough))
 		status = read_item(reading, error);
 	smalti_shard_close(reading->old);
 	return status;
@@ -226,7 +226,8 @@ struct smalti_window *smalti_window_read(const struct smalti_extract_parts *part
 	window->range = *range;
 	window->first = first;
 	window->timing.began = smalti_wall_clock();
-	window->items = smalti_calloc(left < ITEMS_MAX ? left : ITEMS_MAX, sizeof(*window->items), error);
+	window->items =
+	    smalti_calloc(smalti_min(left, SMALTI_WINDOW_ITEMS_MAX), sizeof(*window->items), error);
 	if (old)
 		window->old = smalti_format(error, "%s", old);
 	struct reading reading = {

@@ -29,6 +29,7 @@ struct smalti_extract_item {
 	int64_t offset, bytes;
 	void *file; /* the fetcher's results: the image's bytes, then the opened image, or an error */
 	struct smalti_input_image *input;
+	struct smalti_input_info picture; /* of the opened image; zeros: there is none */
 	bool is_ordered, is_fetched;
 	struct smalti_extract_item *next_ordered;
 	struct smalti_error fetched; /* code 0: input is there */
@@ -59,6 +60,9 @@ int64_t smalti_fetcher_depth(struct smalti_fetcher *fetcher);
 /* Drops items not begun. After it the items may be freed. NULL is fine. */
 void smalti_fetcher_close(struct smalti_fetcher *fetcher);
 
+/* The most items of a window, and windows that are computed or wait to be written. */
+enum { SMALTI_WINDOW_ITEMS_MAX = 512, SMALTI_WINDOWS_MAX = 3 };
+
 /* Neighbouring items of one shard that are computed and written together: enough that captions of similar
  * lengths and images of similar shapes meet, few enough for memory. No row depends on where windows end. */
 struct smalti_window {
@@ -81,6 +85,13 @@ struct smalti_window *smalti_window_read(const struct smalti_extract_parts *part
 					 struct smalti_fetcher *fetcher, const struct smalti_range *range,
 					 bool ends, int64_t first, const char *old,
 					 struct smalti_error *error);
+/* What a window holds so far. */
+struct smalti_window_load {
+	int64_t items, tokens, images, file_bytes;
+};
+/* Tells whether a window takes no more items; `enough` items are a window near the end of a run. */
+bool smalti_window_is_full(const struct smalti_extract_parts *parts, const struct smalti_window_load *load,
+			   int64_t enough);
 /* Makes a window without items that ends a shard's range before `at`; it is done. */
 struct smalti_window *smalti_window_empty(const struct smalti_range *range, int64_t at,
 					  struct smalti_error *error);

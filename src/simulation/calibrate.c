@@ -20,7 +20,7 @@ struct kind {
 	double memory; /* bytes: of all CPUs, of a device */
 	double launch; /* seconds of the shortest task */
 	struct sum operations[SMALTI_WORKS];
-	struct sum moving;
+	struct sum moving, pictures;
 };
 
 struct calibration {
@@ -39,6 +39,8 @@ static struct sum *sum_of(const struct calibration *calibration, struct kind *ki
 	const enum smalti_work work = calibration->work_of(task->name);
 	if (work < SMALTI_WORKS)
 		return task->flops > 0 ? &kind->operations[work] : NULL;
+	if (work == SMALTI_PICTURES)
+		return &kind->pictures;
 	return task->flops > 0 && task->flops <= task->bytes ? &kind->moving : NULL;
 }
 
@@ -194,6 +196,10 @@ static bool fill_kind(cJSON *object, const struct kind *kind, int precision)
 		    add_number(object, "memory_gib", kind->memory / (1 << 30)) &&
 		    add_number(object, "launch_us", fmax(1e6 * kind->launch, 0.1)) &&
 		    add_number(object, "gbs", 1e-9 * bandwidth_of(kind));
+	if (good && kind->pictures.count > 0)
+		good =
+		    add_number(object, "picture_mps",
+			       rate_of(kind, &kind->pictures, kind->pictures.bytes) / SMALTI_MEGAPIXEL_BYTES);
 	cJSON *tflops = cJSON_AddObjectToObject(object, "tflops");
 	for (int work = 0; work < SMALTI_WORKS && good; work++) {
 		cJSON *rates = cJSON_AddObjectToObject(tflops, smalti_machine_works[work]);

@@ -13,7 +13,7 @@ static const double giga = 1e9, gibi = 1 << 30, tera = 1e12, micro = 1e-6;
 struct kind_fields {
 	char *name;
 	int64_t count;
-	double memory, launch, bandwidth, half;
+	double memory, launch, bandwidth, pictures, half;
 };
 
 #define CONFIG struct kind_fields
@@ -23,6 +23,7 @@ static const struct smalti_field kind_rows[] = {
     {FIELD_DOUBLE("memory_gib", REQUIRED, memory, 0.25, 1e6)},
     {FIELD_DOUBLE("launch_us", REQUIRED, launch, 0.1, 1e6)},
     {FIELD_DOUBLE("gbs", REQUIRED, bandwidth, 0.001, 1e9)},
+    {FIELD_DOUBLE("picture_mps", OPTIONAL, pictures, 0.001, 1e9)},
     {FIELD_DOUBLE("half_gflop", OPTIONAL, half, 0, 1e9)},
 };
 #undef CONFIG
@@ -73,6 +74,7 @@ static int read_kind(const cJSON *object, const char *name, struct smalti_machin
 						     .memory = fields.memory * gibi,
 						     .launch = fields.launch * micro,
 						     .bandwidth = fields.bandwidth * giga,
+						     .pictures = fields.pictures * SMALTI_MEGAPIXEL_BYTES,
 						     .half = fields.half * giga};
 		snprintf(kind->name, sizeof(kind->name), "%s", fields.name ? fields.name : name);
 		/* StarPU's files have the name */
@@ -274,7 +276,8 @@ int smalti_machine_read(const char *file, struct smalti_simulated_machine *machi
 double smalti_machine_seconds(const struct smalti_machine_kind *kind, enum smalti_work work, int precision,
 			      double flops, double bytes)
 {
-	const double moving = bytes / kind->bandwidth;
+	const bool decodes = work == SMALTI_PICTURES && kind->pictures > 0;
+	const double moving = bytes / (decodes ? kind->pictures : kind->bandwidth);
 	const double rate = work < SMALTI_WORKS ? kind->rates[work][precision] : 0;
 	const double computing = rate > 0 && flops > 0 ? (flops + kind->half) / rate : 0;
 	return kind->launch + (computing > moving ? computing : moving);

@@ -14,6 +14,7 @@ extern const char *const smalti_machine_precisions[];
 /* The most that StarPU's build for simulation takes (scripts/starpu). */
 enum { SMALTI_MACHINE_CPUS = 48, SMALTI_MACHINE_GPUS = 128 };
 
+enum { SMALTI_MEGAPIXEL_BYTES = 3 * 4 * 1000000 }; /* three channels, f32 */
 enum { SMALTI_MACHINE_PRECISIONS = 4, SMALTI_MACHINE_GPU_KINDS = 8, SMALTI_MACHINE_NAME = 64 };
 
 /* Equal workers. */
@@ -23,6 +24,7 @@ struct smalti_machine_kind {
 	double memory;    /* bytes: of each GPU, of all CPUs */
 	double launch;    /* seconds that an operation takes at least */
 	double bandwidth; /* bytes a second that an operation moves */
+	double pictures;  /* bytes a second of pixels, as f32, that are decoded; 0: as fast as bytes move */
 	double half;      /* operations of a task that runs at half its rate */
 	/* Operations a second, by enum smalti_precision; 0: it has none. */
 	double rates[SMALTI_WORKS][SMALTI_MACHINE_PRECISIONS];

@@ -92,13 +92,17 @@ static int identify_set(struct smalti_training_sets *sets, const struct smalti_f
 	return 0;
 }
 
+/* Refuses a set of another schema. Sets may have pictures of different resolutions, as one set has pictures of
+ * different bins. */
 static int check_schema(const struct smalti_training_sets *sets, const struct smalti_features_set *set,
 			struct smalti_error *error)
 {
 	if (!set->model)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: has no features yet", set->directory);
-	const char *other = smalti_shard_schema_difference(smalti_shard_info(set->model)->schema,
-							   smalti_training_sets_schema(sets));
+	const struct smalti_shard_schema *first = smalti_training_sets_schema(sets);
+	struct smalti_shard_schema schema = *smalti_shard_info(set->model)->schema;
+	schema.image_size = first->image_size;
+	const char *other = smalti_shard_schema_difference(&schema, first);
 	if (other)
 		return smalti_fail(error, SMALTI_EINVAL, "%s: its %s are not those of %s", set->directory,
 				   other, sets->list->directory);
