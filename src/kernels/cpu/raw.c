@@ -20,7 +20,7 @@ enum {
 	DEPTH = SMALTI_RAW_DEPTH,
 	X_STRIDE = DEPTH + LINE, /* not a power of two: rows would share places in the cache */
 	LINE_BYTES = 4 * LINE,   /* of an output's weights that are widened at a time */
-	TURN = 8,                /* inputs between two turns of prefetching and copying */
+	TURN = 64,               /* inputs between two turns of prefetching and copying */
 	BLOCK = 1 << 18,         /* bytes in a block of x, at most: two are half of a small second cache */
 	MANY = 256               /* rows in a block, at most: of more, converting weights costs nothing */
 };
@@ -170,8 +170,9 @@ INLINE void pack(struct packing *p, int64_t vectors)
 }
 
 /* Interleaves the elements first … of one vector with those of another, in each of `places` of 16 bytes. */
-#define MIX4(first, count) (first), (first) + (count), (first) + 1, (first) + 1 + (count)
-#define MIX8(first, count) MIX4(first, count), MIX4((first) + 2, count)
+#define MIX4(first, count)  (first), (first) + (count), (first) + 1, (first) + 1 + (count)
+#define MIX8(first, count)  MIX4(first, count), MIX4((first) + 2, count)
+#define MIX16(first, count) MIX8(first, count), MIX8((first) + 4, count)
 #if VEC_BYTES == 64
 #define EACH_PLACE(mix, first, each, count)                                                                  \
 	mix(first, count), mix((first) + (each), count), mix((first) + 2 * (each), count),                   \
@@ -186,6 +187,7 @@ INLINE void pack(struct packing *p, int64_t vectors)
 
 typedef uint16_t halves __attribute__((vector_size(VEC_BYTES)));
 typedef float place __attribute__((vector_size(16)));
+typedef int8_t integers __attribute__((vector_size(16)));
 
 INLINE place place_load(const char *from)
 {
@@ -263,6 +265,46 @@ INLINE void turn_halves(enum smalti_dtype dtype, const enum smalti_dtype compute
 	}
 }
 
+/* Makes a vector of LANES integers. */
+INLINE vec vec_of_integers(const int8_t *from)
+{
+#if VEC_BYTES == 64
+	return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)from)));
+#elif VEC_BYTES == 32
+	return (vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)from)));
+#else
+	vec value;
+	for (int i = 0; i < LANES; i++)
+		value[i] = (float)from[i];
+	return value;
+#endif
+}
+
+/* Transposes sixteen inputs of integers likewise, which no dtype of products rounds; 16 outputs at a time. */
+INLINE void turn_integers(const char *staged, float *to)
+{
+	for (int first = 0; first < OUTPUTS; first += 16) {
+		integers rows[16] = {0}, turned[16];
+		UNROLL
+		for (int i = 0; i < smalti_min(16, OUTPUTS - first); i++)
+			memcpy(&rows[i], staged + (first + i) * LINE_BYTES, sizeof(rows[i]));
+		UNROLL
+		for (int round = 0; round < 4; round++) {
+			UNROLL
+			for (int i = 0; i < 8; i++) {
+				integers a = rows[i], b = rows[i + 8];
+				turned[2 * i] = __builtin_shufflevector(a, b, MIX16(0, 16));
+				turned[2 * i + 1] = __builtin_shufflevector(a, b, MIX16(8, 16));
+			}
+			memcpy(rows, turned, sizeof(rows));
+		}
+		for (int i = 0; i < 16; i++)
+			for (int o = 0; o < 16 && first + o < OUTPUTS; o += LANES)
+				vec_store(to + i * OUTPUTS + first + o,
+					  vec_of_integers((const int8_t *)&rows[i] + o));
+	}
+}
+
 /* Copies a cache line of each output's inputs; repeats the last output up to OUTPUTS; zeros from `bytes` on.
  */
 INLINE void stage(const char *from, int64_t stride, int64_t outputs, int64_t bytes, char *staged)
@@ -280,7 +322,7 @@ INLINE void widen(enum smalti_dtype dtype, const enum smalti_dtype compute, cons
 		  int64_t outputs, int64_t depth, float *to)
 {
 	char staged[OUTPUTS * LINE_BYTES] __attribute__((aligned(LINE_BYTES)));
-	const int64_t size = dtype == SMALTI_F32 ? 4 : 2;
+	const int64_t size = dtype == SMALTI_F32 ? 4 : dtype == SMALTI_I8 ? 1 : 2;
 	for (int64_t first = 0; first < depth * size; first += LINE_BYTES) {
 		const int64_t bytes = smalti_min(depth * size - first, LINE_BYTES);
 		if (bytes == LINE_BYTES)
@@ -291,37 +333,11 @@ INLINE void widen(enum smalti_dtype dtype, const enum smalti_dtype compute, cons
 			float *turned = to + (first + at) / size * OUTPUTS;
 			if (dtype == SMALTI_F32)
 				turn_floats(compute, staged + at, turned);
+			else if (dtype == SMALTI_I8)
+				turn_integers(staged + at, turned);
 			else
 				turn_halves(dtype, compute, staged + at, turned);
 		}
-	}
-}
-
-/* Widens integers likewise, by way of bf16, in which they are exact. */
-static void widen_int8(const struct panel *panel, int64_t outputs, int64_t depth, float *to)
-{
-	enum { INPUTS = LINE_BYTES / 2 };
-	char staged[OUTPUTS * LINE_BYTES] __attribute__((aligned(LINE_BYTES)));
-	for (int64_t k = 0; k < depth; k += INPUTS) {
-		const int64_t count = smalti_min(depth - k, INPUTS);
-		const char *from = panel->from + k;
-		for (int64_t o = 0; o < OUTPUTS; o++) {
-			int8_t integers[INPUTS] = {0};
-			uint16_t *exact = (uint16_t *)(staged + o * LINE_BYTES);
-			if (count == INPUTS)
-				memcpy(integers, from, INPUTS);
-			else
-				memcpy(integers, from, (size_t)count);
-			for (int i = 0; i < INPUTS; i++) {
-				const float value = (float)integers[i];
-				uint32_t bits;
-				memcpy(&bits, &value, sizeof(bits));
-				exact[i] = (uint16_t)(bits >> 16);
-			}
-			from += o < outputs - 1 ? panel->stride : 0;
-		}
-		for (int64_t at = 0; at < 2 * count; at += 16)
-			turn_halves(SMALTI_BF16, SMALTI_F32, staged + at, to + (k + at / 2) * OUTPUTS);
 	}
 }
 
@@ -340,7 +356,7 @@ static void widen_panel(const struct smalti_matmul *m, enum smalti_dtype dtype, 
 			int64_t outputs, int64_t depth, float *to)
 {
 	if (dtype == SMALTI_I8)
-		widen_int8(panel, outputs, depth, to);
+		widen(SMALTI_I8, SMALTI_F32, panel, outputs, depth, to);
 	else
 		FOR_DTYPE(dtype, widen_for, m->compute, panel, outputs, depth, to);
 }
@@ -380,6 +396,12 @@ INLINE void tile(const int rows, int64_t depth, const float *x, const float *w, 
 	for (int64_t k = 0; k < depth;) {
 		prefetch_some(&aside->prefetch);
 		pack(&aside->packing, aside->packing.vectors);
+		UNROLL
+		for (int r = 0; r < rows; r++) {
+			UNROLL
+			for (int v = 0; v < VECTORS; v++)
+				sum[r][v] = vec_barrier(sum[r][v]);
+		}
 		for (const int64_t end = smalti_min(k + TURN, depth); k < end; k++) {
 			vec right[VECTORS];
 			UNROLL
