@@ -46,6 +46,7 @@ dist_studies_DATA = \
 	docs/studies/balance.md \
 	docs/studies/decoding.md \
 	docs/studies/exact.md \
+	docs/studies/iteration.md \
 	docs/studies/links.md \
 	docs/studies/memory.csv \
 	docs/studies/policies.csv \
@@ -59,6 +60,8 @@ dist_studies_DATA = \
 	docs/studies/scale.md \
 	docs/studies/scale.svg \
 	docs/studies/tilings.md \
+	docs/studies/twin.csv \
+	docs/studies/twin.md \
 	docs/studies/winners.md
 EXTRA_DIST += CONTRIBUTING.md
 

@@ -52,6 +52,7 @@ for kind, count, name, memory, rates in (machine["cpus"], 2, "core", 64, (2, 1, 
     assert (kind["count"], kind["name"]) == (count, name) and about(kind["memory_gib"], memory) and about(kind["launch_us"], 10), kind
     reached = [kind["tflops"][work]["f16"] for work in ("products", "convolutions", "attention")] + [kind["gbs"]]
     assert all(map(about, reached, rates)), (reached, rates)
+assert gpu["tflops"]["convolutions"]["f32"] == gpu["tflops"]["convolutions"]["f16"], gpu  # in one of the two
 assert machine["links"] == {"pcie_gbs": 20, "pcie_us": 9, "host_gbs": 40}, machine["links"]
 PYTHON
 # Memory is no slower than operands of attention came, whatever held up the rest.
@@ -95,6 +96,9 @@ if [ $status -ne 0 ]; then
     echo "SKIP: there is no smalti-sim (scripts/build --simgrid)"
     exit 77
 fi
+
+"$SMALTI" simulate --measured known.json --precision f16 --calibrate machine.json
+simulate calibrated --machine ./machine.json --precision f16 --steps 1
 
 # Bounds, and the same to the last digit, whatever the policy and the strategy.
 while read -r name options; do

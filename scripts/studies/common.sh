@@ -50,6 +50,16 @@ as_ranks() {
     export STARPU_WORKERS_NOBIND=1 STARPU_MPI_NOBIND=1 STARPU_SILENT=1
 }
 
+# span TRACE: seconds from the first task to the end of the last.
+span() {
+    awk '
+        function number(key) { return match($0, "\"" key "\":[0-9.]+") ? substr($0, RSTART + length(key) + 3, RLENGTH) + 0 : -1 }
+        /"cat":"task"/ { start = number("ts"); end = start + number("dur")
+            if (!n++ || start < first) first = start
+            if (end > last) last = end }
+        END { print (last - first) / 1e6 }' "$1"
+}
+
 # steady TRACE: seconds of a step, and of them those in which the worker has no task; without the first and the last step.
 steady() {
     awk '

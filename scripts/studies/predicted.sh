@@ -3,16 +3,6 @@
 # shellcheck disable=SC2154 # what scripts/study sets
 # Makespans on this machine, simulated and measured.
 
-# span TRACE: seconds from the first task to the end of the last.
-span() {
-    awk '
-        function number(key) { return match($0, "\"" key "\":[0-9.]+") ? substr($0, RSTART + length(key) + 3, RLENGTH) + 0 : -1 }
-        /"cat":"task"/ { start = number("ts"); end = start + number("dur")
-            if (!n++ || start < first) first = start
-            if (end > last) last = end }
-        END { print (last - first) / 1e6 }' "$1"
-}
-
 predicted() {
     local round number machine slow policy options traces cases=$root/docs/studies/predicted.csv
     local fixed=(--grain operation --steps 4)

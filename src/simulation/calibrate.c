@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "simulation/machine.h"
 #include "simulation/trace_tasks.h"
+#include "smalti/model.h"
 
 #include <math.h>
 
@@ -204,8 +205,12 @@ static bool fill_kind(cJSON *object, const struct kind *kind, int precision)
 	for (int work = 0; work < SMALTI_WORKS && good; work++) {
 		cJSON *rates = cJSON_AddObjectToObject(tflops, smalti_machine_works[work]);
 		const double rate = flops_of(kind, (enum smalti_work)work);
-		good = rates && add_number(rates, smalti_machine_precisions[precision],
-					   1e-12 * (rate > 0 ? rate : flops_of(kind, SMALTI_PRODUCTS)));
+		/* the VAE computes in f32 where its precision is not that of the transformer */
+		const bool may_be_f32 = work == SMALTI_CONVOLUTIONS && precision != SMALTI_PRECISION_F32;
+		const double tera = 1e-12 * (rate > 0 ? rate : flops_of(kind, SMALTI_PRODUCTS));
+		good =
+		    rates && add_number(rates, smalti_machine_precisions[precision], tera) &&
+		    (!may_be_f32 || add_number(rates, smalti_machine_precisions[SMALTI_PRECISION_F32], tera));
 	}
 	return good;
 }

@@ -7,6 +7,8 @@
 #include <xxhash.h>
 
 enum { CPU, DEVICE, KINDS };
+/* Seconds that StarPU's simulation itself lets pass between two tasks of a worker. */
+static const double SIMULATED_GAP = 6e-6;
 
 struct entry {
 	uint64_t hash; /* of name and key */
@@ -94,6 +96,6 @@ double smalti_measured_seconds(const struct smalti_measured *measured, const cha
 	const int kind = device ? DEVICE : CPU;
 	if (!found || !found->count[kind])
 		return (double)NAN;
-	return found->seconds[kind] / (double)found->count[kind] +
-	       measured->late[kind] / measured->tasks[kind];
+	const double late = measured->late[kind] / measured->tasks[kind];
+	return found->seconds[kind] / (double)found->count[kind] + fmax(0, late - SIMULATED_GAP);
 }
