@@ -55,6 +55,9 @@ expect 0 '' "$SMALTI" generate -p 'a red star above a blue ring on a white backg
 expect 0 '' "$SMALTI" generate -p 'a green heart on a black background' --size 96x64 --steps 8 --seed 1 -o heart.png
 expect 0 '' "$SMALTI" generate -p 'a red star above a blue ring on a white background' --size 96x64 --steps 8 --seed 1 \
     --image star.png --strength 0.5 --scheduler unipc -o changed.png
+ln -s "$SMALTI_TESTDATA/golden/lora" adapters
+expect 0 '' "$SMALTI" generate -p 'a red star' --size 64x64 --steps 4 --lora adapters/peft:0.7 --lora adapters/flat/lora.safetensors:-0.5 \
+    --text-encoder-precision int8 -o adapted.png
 expect 0 '' "$SMALTI" encode star.png -o star.npy
 cmp tour/star.npy star.npy
 expect 0 '' "$SMALTI" decode star.npy --raw --format ppm -o decoded.ppm

@@ -267,6 +267,20 @@ def interrupting(pipeline):
           made["memory_of"] == "main memory", f"what is computed together: {made}")
 
 
+def adapting(pipeline):
+    """The command's image, of a model that adapters have changed and whose text encoder is of integers."""
+    small = {"height": 64, "width": 64, "num_inference_steps": 4}
+    adapters = {folder / "adapters/peft": 0.7, folder / "adapters/flat/lora.safetensors": -0.5}
+    with smalti.Pipeline(session=pipeline.session, lora=adapters, text_encoder_precision="int8") as changed:
+        image = changed.generate("a red star", **small)[0]
+    check(np.array_equal(image, read_png(folder / "adapted.png")), "the command's image with adapters")
+    check(not np.array_equal(image, pipeline.generate("a red star", **small)[0]), "adapters change nothing")
+    with smalti.Pipeline(session=pipeline.session, lora=folder / "adapters/peft", precision="w8a8") as integers:
+        check(integers.decode(integers.generate("a", output_type="latent", **small)[0]).shape == (64, 64, 3), "w8a8")
+    refused(smalti.Error, ["nowhere"], smalti.Pipeline, session=pipeline.session, lora=folder / "nowhere")
+    refused(ValueError, ["stored, int8"], smalti.Pipeline, text_encoder_precision="f8")
+
+
 def closing(session):
     pipeline = smalti.Pipeline(session=session)
     refused(RuntimeError, ["callback"], pipeline.generate, "a", width=512, height=512,
@@ -326,6 +340,6 @@ def closing(session):
 (folder / "prompts.jsonl").write_text("".join(f'{{"id": "{i}", "prompt": "a red star"}}\n' for i in range(3)))
 layout()
 with smalti.Session() as session, smalti.Pipeline(session=session) as pipeline:
-    for part in (generating, as_diffusers, refusing, decoding, features, interrupting):
+    for part in (generating, as_diffusers, adapting, refusing, decoding, features, interrupting):
         part(pipeline)
     closing(session)

@@ -8,7 +8,7 @@ import warnings
 import weakref
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -36,20 +36,25 @@ class Output(NamedTuple):
 
 
 class Pipeline(Closable):
-    """A model in diffusers' layout at `directory`, or (None) the embedded one, with `precision` "f32", "bf16", "f16" or
-    "tf32". Directories of single components can be given. Without a session it takes the one that is open, or opens one
-    with its defaults, which is closed with the last pipeline on it."""
+    """A model in diffusers' layout at `directory`, or (None) the embedded one, with `precision` "f32", "bf16", "f16",
+    "tf32" or "w8a8", and its text encoder's weights as `text_encoder_precision`, "stored" or "int8". Directories of single
+    components can be given. `lora` is an adapter that changes the weights, or several: {path: weight}. Without a session
+    it takes the one that is open, or opens one with its defaults, which is closed with the last pipeline on it."""
 
     def __init__(self, directory: Optional[Text] = None, *, session: Optional[Session] = None,
                  precision: Optional[str] = None, variant: Optional[str] = None, tokenizer: Optional[Text] = None,
                  text_encoder: Optional[Text] = None, transformer: Optional[Text] = None, vae: Optional[Text] = None,
-                 scheduler: Optional[Text] = None) -> None:
+                 scheduler: Optional[Text] = None, text_encoder_precision: Optional[str] = None,
+                 lora: Union[None, Text, Mapping[Text, float]] = None) -> None:
         options = Options("smalti_model_options", lib.smalti_model_defaults, directory=directory, precision=precision,
                           variant=variant, tokenizer=tokenizer, text_encoder=text_encoder, transformer=transformer, vae=vae,
-                          scheduler=scheduler)
+                          scheduler=scheduler, text_encoder_precision=text_encoder_precision)
+        if lora is not None:
+            _set_adapters(options, lora if isinstance(lora, Mapping) else {lora: 1})
         self.session = session or open_session() or _default_session()
         self._vae: Optional[VAE] = None
-        self._vae_options: Dict[str, Any] = {"directory": vae or directory, "variant": variant, "precision": precision}
+        of_vae = None if precision == "w8a8" else precision  # which is the transformer's alone
+        self._vae_options: Dict[str, Any] = {"directory": vae or directory, "variant": variant, "precision": of_vae}
         parent = self.session._resource
         try:
             model = check(lib.smalti_model_open, parent.pointer, options.struct)
@@ -196,6 +201,12 @@ class Pipeline(Closable):
                tile_rows: Optional[int] = None, progress: Optional[Progress] = None) -> NDArray[Any]:
         """VAE.decode()"""
         return self.vae.decode(latents, raw=raw, dtype=dtype, tile_rows=tile_rows, progress=progress)
+
+
+def _set_adapters(options: Options, adapters: Mapping[Text, float]) -> None:
+    values = [{"path": options.keep(c_string(path)), "weight": weight} for path, weight in adapters.items()]
+    options.struct.loras = options.keep(ffi.new("struct smalti_lora[]", values))
+    options.struct.lora_count = len(values)
 
 
 _default_sessions: weakref.WeakSet[Session] = weakref.WeakSet()  # those that pipelines have opened

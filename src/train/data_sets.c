@@ -92,8 +92,8 @@ static int identify_set(struct smalti_training_sets *sets, const struct smalti_f
 	return 0;
 }
 
-/* Refuses a set of another schema. Sets may have pictures of different resolutions, as one set has pictures of
- * different bins. */
+/* Refuses a set of another schema. Sets may have pictures of different resolutions, as one set has pictures
+ * of different bins. */
 static int check_schema(const struct smalti_training_sets *sets, const struct smalti_features_set *set,
 			struct smalti_error *error)
 {
