@@ -2,6 +2,7 @@
 #include "base/base.h"
 #include "bench/stage_parts.h"
 #include "graphs/t5/t5.h"
+#include "jobs/precision.h"
 #include "rt/session.h"
 
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static int open_t5(struct smalti_stage_run *run, struct smalti_error *error)
 	free(path);
 	if (status < 0 || smalti_stage_checkpoint(run, "text_encoder", SMALTI_STEM_T5, error) < 0)
 		return -1;
-	run->checkpoint->wants_int8 = run->model->int8;
+	smalti_text_encoder_choose(run->model->text_encoder, run->checkpoint);
 	state->t5 = smalti_t5_new(run->weights, &config, run->checkpoint, run->model->precision, error);
 	if (!state->t5)
 		return -1;

@@ -3,6 +3,7 @@
 
 #include "base/dtype.h"
 #include "rt/device_use.h"
+#include "smalti/model.h"
 #include "smalti/session.h"
 
 #include <stdbool.h>
@@ -30,7 +31,7 @@ struct smalti_stage_spec {
 struct smalti_stage_model {
 	const char *directory, *variant;
 	enum smalti_dtype precision;
-	bool int8; /* the text encoder's matrices become rows of int8 */
+	enum smalti_text_encoder_precision text_encoder;
 	bool w8a8; /* products of the transformer's blocks are of integers of 8 bits */
 };
 

@@ -52,7 +52,7 @@ static const struct smalti_option rows[] = {
     SMALTI_PRECISION_ROW(TYPE, precision),
     {SMALTI_CHOICE(TYPE, text_encoder_precision), "text-encoder-precision", 0, "TYPE",
      "how the text encoder's weights are in memory: stored, as in the file; int8, in a quarter of f32's "
-     "memory",
+     "memory; w8a8, like that, and products are of integers",
      .choices = smalti_text_encoder_precisions},
     {SMALTI_GROUP("Machine")},
     SMALTI_WORKER_ROWS(TYPE),
@@ -306,7 +306,7 @@ static int open_model(struct measuring *m)
 	    .directory = o->model ? o->model : smalti_embedded_model(m->error),
 	    .variant = o->variant,
 	    .precision = smalti_precision_dtype(o->precision),
-	    .int8 = o->text_encoder_precision == SMALTI_TEXT_ENCODER_INT8,
+	    .text_encoder = o->text_encoder_precision,
 	    .w8a8 = o->precision == SMALTI_PRECISION_W8A8,
 	};
 	const enum smalti_precision workers = m->model.w8a8 ? SMALTI_PRECISION_F32 : o->precision;

@@ -115,9 +115,10 @@ int smalti_device_matmul(struct smalti_device *device, const struct matmul_memor
 	return finish(device, a, &target, data->bias, data->gate, data->y, error);
 }
 
-/* Multiplies x, rounded to rows of int8, by such rows; the sums are exact. */
-static int multiply_integers(struct smalti_device *device, const struct matmul_raw_memories *data,
-			     const struct matmul_arguments *a, struct smalti_error *error)
+int smalti_device_integer_product(struct smalti_device *device, const struct integer_product_arguments *a,
+				  const struct smalti_device_memory *x,
+				  const struct smalti_device_memory *weight,
+				  const struct smalti_device_memory *z, struct smalti_error *error)
 {
 	const struct smalti_device_memory *rounded =
 	    smalti_device_scratch(device, SMALTI_DEVICE_X, a->rows * a->in, error);
@@ -125,14 +126,21 @@ static int multiply_integers(struct smalti_device *device, const struct matmul_r
 	    rounded ? smalti_device_scratch(device, SMALTI_DEVICE_ROUNDED, a->rows * (int64_t)sizeof(float),
 					    error)
 		    : NULL;
-	const struct smalti_device_memory *z =
-	    scales ? smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT,
-					   a->rows * a->out * (int64_t)sizeof(float), error)
-		   : NULL;
-	const struct smalti_device_memory *const rounding[] = {data->x, rounded, scales};
-	const struct smalti_device_memory *const product[] = {rounded, scales, data->part0, z};
-	if (!z || smalti_device_elements(device, "round_rows", a->rows, rounding, a, error) < 0 ||
-	    smalti_device_elements(device, "multiply_integers", a->rows * a->out, product, a, error) < 0)
+	const struct smalti_device_memory *const rounding[] = {x, rounded, scales};
+	const struct smalti_device_memory *const product[] = {rounded, scales, weight, z};
+	if (!scales || smalti_device_elements(device, "round_rows", a->rows, rounding, a, error) < 0)
+		return -1;
+	return smalti_device_elements(device, "multiply_integers", a->rows * a->out, product, a, error);
+}
+
+static int multiply_integers(struct smalti_device *device, const struct matmul_raw_memories *data,
+			     const struct matmul_arguments *a, struct smalti_error *error)
+{
+	const struct integer_product_arguments product = {
+	    .rows = a->rows, .in = a->in, .out = a->out, .z_stride = a->out, .dtype = a->x_dtype};
+	const struct smalti_device_memory *z = smalti_device_scratch(
+	    device, SMALTI_DEVICE_PRODUCT, a->rows * a->out * (int64_t)sizeof(float), error);
+	if (!z || smalti_device_integer_product(device, &product, data->x, data->part0, z, error) < 0)
 		return -1;
 	return smalti_device_epilogue(device, a, z, data->bias, data->gate, data->y, error);
 }

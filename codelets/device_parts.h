@@ -68,6 +68,13 @@ int smalti_device_operand(struct smalti_device *device, enum smalti_device_slot 
 			  const struct smalti_device_memory *x, const struct operand_arguments *a,
 			  struct smalti_device_matrix *matrix, struct smalti_error *error);
 
+/* Multiplies x, rounded to rows of int8, by such rows; the sums are exact. It uses the slots X and ROUNDED.
+ */
+int smalti_device_integer_product(struct smalti_device *device, const struct integer_product_arguments *a,
+				  const struct smalti_device_memory *x,
+				  const struct smalti_device_memory *weight,
+				  const struct smalti_device_memory *z, struct smalti_error *error);
+
 /* Computes y from a product z in f32, with the bias and the epilogue. */
 int smalti_device_epilogue(struct smalti_device *device, const struct matmul_arguments *a,
 			   const struct smalti_device_memory *z, const struct smalti_device_memory *bias,

@@ -35,6 +35,27 @@ static int multiply(struct smalti_device *device, int64_t rows, int64_t in, int6
 	return smalti_device_product(device, &product, x->memory, w->memory, y->memory, error);
 }
 
+/* Computes queries, keys and values from x that is rounded to integers. */
+static int project_integers(struct smalti_device *device, const struct attend_heads_memories *data,
+			    const struct attend_heads_arguments *a, const struct smalti_device_matrix to[3],
+			    struct smalti_error *error)
+{
+	const struct smalti_device_memory *const matrices[3] = {data->q, data->k, data->v};
+	struct integer_product_arguments product = {.rows = a->tokens,
+						    .in = a->in,
+						    .out = a->heads * a->head_dim,
+						    .w_row = (a->first_head - a->held) * a->head_dim,
+						    .dtype = a->compute};
+	for (int i = 0; i < 3; i++) {
+		product.z_first = to[i].first;
+		product.z_stride = to[i].stride;
+		if (smalti_device_integer_product(device, &product, data->x, matrices[i], to[i].memory,
+						  error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* Computes queries, keys and values. */
 static int project_heads(struct smalti_device *device, const struct attend_heads_memories *data,
 			 const struct attend_heads_arguments *a, const struct smalti_device_matrix to[3],
@@ -45,6 +66,8 @@ static int project_heads(struct smalti_device *device, const struct attend_heads
 	const struct operand_arguments operand = {a->tokens,  a->in,      0,         a->in,
 						  a->compute, a->compute, a->compute};
 	struct smalti_device_matrix x, w;
+	if (a->rounds_x)
+		return project_integers(device, data, a, to, error);
 	if (smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
 		return -1;
 	for (int i = 0; i < 3; i++)
@@ -78,7 +101,8 @@ static bool makes_heads(const struct smalti_device *device, const struct attend_
 						      .out = a->heads * a->head_dim,
 						      .dtype = a->compute,
 						      .result = a->compute};
-	return a->compute != SMALTI_F32 && smalti_device_operands(device, a->compute) == a->compute &&
+	return !a->rounds_x && a->compute != SMALTI_F32 &&
+	       smalti_device_operands(device, a->compute) == a->compute &&
 	       smalti_device_makes(device, &product);
 }
 
@@ -198,7 +222,15 @@ static int project(struct smalti_device *device, const struct geglu_arguments *a
 		   enum ending ending, struct smalti_error *error)
 {
 	const struct smalti_device_matrix to = {y, 0, a->columns, result};
+	const struct integer_product_arguments product = {.rows = a->rows,
+							  .in = a->in,
+							  .out = a->columns,
+							  .w_row = a->first,
+							  .z_stride = a->columns,
+							  .dtype = a->compute};
 	struct smalti_device_matrix w;
+	if (a->rounds_x)
+		return smalti_device_integer_product(device, &product, x->memory, weight, y, error);
 	return weight_rows(device, weight, a->first, a->columns, a->in, dtype, a->compute, &w, error) < 0
 		   ? -1
 		   : multiply(device, a->rows, a->in, a->columns, x, &w, &to, ending, error);
@@ -214,7 +246,7 @@ static bool makes_factors(const struct smalti_device *device, const struct geglu
 						      .gelu = true,
 						      .dtype = operands,
 						      .result = a->result};
-	return a->result != SMALTI_F32 && smalti_device_makes(device, &product);
+	return !a->rounds_x && a->result != SMALTI_F32 && smalti_device_makes(device, &product);
 }
 
 int smalti_device_geglu(struct smalti_device *device, const struct geglu_memories *data,
@@ -222,8 +254,8 @@ int smalti_device_geglu(struct smalti_device *device, const struct geglu_memorie
 {
 	const struct operand_arguments operand = {a->rows,    a->in,      0,         a->in,
 						  a->compute, a->compute, a->compute};
-	struct smalti_device_matrix x;
-	if (smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
+	struct smalti_device_matrix x = {data->x, 0, a->in, a->compute};
+	if (!a->rounds_x && smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
 		return -1;
 	const bool made = makes_factors(device, a, x.dtype);
 	const enum smalti_dtype result = made ? a->result : SMALTI_F32;

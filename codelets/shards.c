@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
 #include "kernels/attention.h"
+#include "kernels/matmul_w8a8.h"
 #include "kernels/scratch.h"
 
 /* Returns the part of a matrix [*, in] from row `row` and column `column` on. */
@@ -10,6 +11,16 @@ static struct smalti_raw_weight part_of(const void *matrix, enum smalti_dtype dt
 	const int64_t stride = smalti_raw_stride(dtype, in);
 	const int64_t at = (row * stride + column) * smalti_dtype_bytes(dtype);
 	return (struct smalti_raw_weight){(const char *)matrix + at, dtype, stride};
+}
+
+/* Computes y = epilogue(x·Wᵀ) with x [rows, in] in the dtype of the products. */
+static int multiply(const struct smalti_matmul *matmul, const void *x, const struct smalti_raw_weight *weight,
+		    bool rounds_x, const void *operand, void *y, struct smalti_error *error)
+{
+	const struct smalti_raw_columns all = {x, matmul->in, matmul->in};
+	if (rounds_x)
+		return smalti_matmul_w8a8(matmul, matmul->compute, x, weight->data, NULL, operand, y, error);
+	return smalti_matmul_raw(matmul, &all, 1, weight, NULL, operand, matmul->out, y, error);
 }
 
 double smalti_attend_heads_flops(const struct attend_heads_arguments *a)
@@ -68,15 +79,13 @@ int smalti_cpu_attend_heads(const struct attend_heads_data *data, const struct a
 	const void *const matrices[3] = {data->q, data->k, data->v};
 	const struct smalti_matmul matmul = {
 	    .rows = a->tokens, .in = a->in, .out = columns, .compute = a->compute, .result = a->compute};
-	const struct smalti_raw_columns x = {data->x, a->in, a->in};
 	char *all = smalti_scratch(SMALTI_SCRATCH_SHARD, 3 * bytes, error);
 	if (!all)
 		return -1;
 	for (int i = 0; i < 3; i++) {
 		const struct smalti_raw_weight weight =
 		    part_of(matrices[i], a->dtype[i], a->in, (a->first_head - a->held) * a->head_dim, 0);
-		if (smalti_matmul_raw(&matmul, &x, 1, &weight, NULL, NULL, columns, all + i * bytes, error) <
-		    0)
+		if (multiply(&matmul, data->x, &weight, a->rounds_x, NULL, all + i * bytes, error) < 0)
 			return -1;
 	}
 	const char *const qkv[3] = {all, all + bytes, all + 2 * bytes};
@@ -95,12 +104,11 @@ int smalti_cpu_geglu(const struct geglu_data *data, const struct geglu_arguments
 				       .epilogue = SMALTI_EPILOGUE_GELU};
 	const struct smalti_raw_weight gate = part_of(data->gate, a->dtype[0], a->in, a->first, 0);
 	const struct smalti_raw_weight weight = part_of(data->weight, a->dtype[1], a->in, a->first, 0);
-	const struct smalti_raw_columns x = {data->x, a->in, a->in};
 	void *factor = smalti_scratch(SMALTI_SCRATCH_SHARD, bytes, error);
-	if (!factor || smalti_matmul_raw(&matmul, &x, 1, &gate, NULL, NULL, a->columns, factor, error) < 0)
+	if (!factor || multiply(&matmul, data->x, &gate, a->rounds_x, NULL, factor, error) < 0)
 		return -1;
 	matmul.epilogue = SMALTI_EPILOGUE_MULTIPLY;
-	return smalti_matmul_raw(&matmul, &x, 1, &weight, NULL, factor, a->columns, data->y, error);
+	return multiply(&matmul, data->x, &weight, a->rounds_x, factor, data->y, error);
 }
 
 int smalti_cpu_sum_shards(const struct sum_shards_data *data, const struct sum_shards_arguments *a,

@@ -90,6 +90,7 @@ grep -qF '"ratio":' "$work/out" || fail "nothing compared in: $(cat "$work/out")
 expect 0 '' "${stages[@]}" --dit 32x48 --precision w8a8 --json
 grep -qF '"name":"dit 32x48"' "$work/out" || fail "no product of integers in: $(cat "$work/out")"
 expect 0 '' "${stages[@]}" --t5 5 --text-encoder-precision int8
+expect 0 '' "${stages[@]}" --t5 5 --text-encoder-precision w8a8
 expect 1 'only --dit has it' "${stages[@]}" --t5 5 --dit 32x48 --precision w8a8
 seq 3 100 >"$work/lengths"
 expect 0 '' "${stages[@]}" --lengths "$work/lengths"

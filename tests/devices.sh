@@ -78,3 +78,21 @@ golden dmda 'VAE encoder, bf16' 'T5, f16' 'DiT, f16' 'VAE encoder, f16'
 for subject in coded_weights adapters; do
     STARPU_NCPU=1 STARPU_SCHED=eager "$programs/test_$subject" >"$work/log" 2>&1 || fail "$subject: $(cat "$work/log")"
 done
+
+# A text encoder whose inputs are rounded, by integers on a device alone and on CPUs.
+for where in cpu device; do
+    options=()
+    [ $where = cpu ] || options=(--opencl 1 --reproducible --trace "$work/trace")
+    "$SMALTI" generate -p 'a red star above a blue ring on a white background' --size 64x64 --steps 2 "${options[@]}" \
+        --text-encoder-precision w8a8 --save-latents -q -o "$work/$where.png" || fail "text encoder of integers, $where"
+done
+PYTHONPATH=$(dirname "$0") python3 - "$work" <<'END' || fail "text encoder of integers: the device's latents differ"
+import json, sys
+import outputs
+work = sys.argv[1]
+(cpu,), (device,) = (outputs.tensors(f"{work}/{where}.safetensors").values() for where in ("cpu", "device"))
+events = json.load(open(f"{work}/trace"))["traceEvents"]
+workers = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+assert all(workers[e["tid"]].startswith("OpenCL") for e in events if e.get("cat") == "task" and e["name"].startswith("text "))
+assert max(abs(a - b) for a, b in zip(cpu, device)) < 1e-3 * max(map(abs, cpu))
+END

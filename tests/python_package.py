@@ -278,7 +278,7 @@ def adapting(pipeline):
     with smalti.Pipeline(session=pipeline.session, lora=folder / "adapters/peft", precision="w8a8") as integers:
         check(integers.decode(integers.generate("a", output_type="latent", **small)[0]).shape == (64, 64, 3), "w8a8")
     refused(smalti.Error, ["nowhere"], smalti.Pipeline, session=pipeline.session, lora=folder / "nowhere")
-    refused(ValueError, ["stored, int8"], smalti.Pipeline, text_encoder_precision="f8")
+    refused(ValueError, ["stored, int8, w8a8"], smalti.Pipeline, text_encoder_precision="f8")
 
 
 def closing(session):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the codelets of T5 do between a task's buffers and the kernels: all of them on shards. */
+#include "base/int8.h"
 #include "codelet_case.h"
 #include "kernels/conditioning.h"
 
@@ -193,6 +194,63 @@ static void geglu(void)
 	free(x);
 }
 
+/* Makes rows of int8 of a matrix, for free(). */
+static int8_t *int8_rows(const float *w, int64_t rows, int64_t in)
+{
+	const int64_t stride = smalti_int8_stride(in);
+	int8_t *made = calloc((size_t)rows, (size_t)stride);
+	for (int64_t row = 0; row < rows; row++) {
+		const float scale = smalti_int8_scale(w + row * in, in);
+		smalti_int8_round(w + row * in, in, scale, made + row * stride);
+		memcpy(made + row * stride + smalti_int8_scale_at(in), &scale, sizeof(scale));
+	}
+	return made;
+}
+
+/* Rounds rows to those of int8 and back. */
+static void round_rows(const float *x, int64_t rows, int64_t in, float *rounded)
+{
+	int8_t *integers = int8_rows(x, rows, in);
+	for (int64_t row = 0; row < rows; row++)
+		for (int64_t k = 0; k < in; k++)
+			rounded[row * in + k] = smalti_int8_scale(x + row * in, in) *
+						(float)integers[row * smalti_int8_stride(in) + k];
+	free(integers);
+}
+
+/* Operations that round x to rows of int8 do what they do with such an x, but for the order of sums. */
+static void rounded_inputs(void)
+{
+	enum { IN = 37, ROWS = 5, HEADS = 3, FIRST = 1, DIM = 4, OUT = HEADS * DIM, COLUMNS = OUT - DIM };
+	uint64_t state = 11;
+	float *x = random_floats(ROWS * IN, &state), *bias = random_floats(HEADS * (2 * ROWS - 1), &state);
+	float rounded[ROWS * IN], y[4][ROWS * COLUMNS];
+	int8_t *w[3];
+	for (int i = 0; i < 3; i++) {
+		float *matrix = random_floats(OUT * IN, &state);
+		w[i] = int8_rows(matrix, OUT, IN);
+		free(matrix);
+	}
+	round_rows(x, ROWS, IN, rounded);
+	for (int i = 0; i < 2; i++) {
+		const float *from = i ? x : rounded;
+		RUN(attend_heads, (.x = from, .q = w[0], .k = w[1], .v = w[2], .bias = bias, .y = y[i]),
+		    .tokens = ROWS, .in = IN, .first_head = FIRST, .heads = HEADS - FIRST, .head_dim = DIM,
+		    .captions = 1, .bias_reach = ROWS, .dtype = {SMALTI_I8, SMALTI_I8, SMALTI_I8},
+		    .rounds_x = i);
+		RUN(geglu, (.x = from, .gate = w[0], .weight = w[1], .y = y[2 + i]), .rows = ROWS, .in = IN,
+		    .first = FIRST, .columns = COLUMNS, .dtype = {SMALTI_I8, SMALTI_I8}, .rounds_x = i);
+	}
+	for (int i = 0; i < ROWS * COLUMNS; i++) {
+		CHECK(fabsf(y[0][i] - y[1][i]) < 1e-5f, "heads of rounded inputs");
+		CHECK(fabsf(y[2][i] - y[3][i]) < 1e-5f, "gated gelu of rounded inputs");
+	}
+	for (int i = 0; i < 3; i++)
+		free(w[i]);
+	free(x);
+	free(bias);
+}
+
 /* What f16 has not goes on as f32: the product of two sums of 300, and its product with 300. */
 static void f16_goes_on_as_f32(void)
 {
@@ -241,13 +299,10 @@ static void sum_shards(void)
 }
 
 static const struct test tests[] = {
-    {"embed_tokens", embed_tokens},
-    {"buckets", buckets},
-    {"relative_bias", relative_bias},
-    {"rmsnorm", rmsnorm},
-    {"attend_heads", attend_heads},
-    {"geglu", geglu},
-    {"f16 goes on as f32", f16_goes_on_as_f32},
+    {"embed_tokens", embed_tokens},     {"buckets", buckets},
+    {"relative_bias", relative_bias},   {"rmsnorm", rmsnorm},
+    {"attend_heads", attend_heads},     {"geglu", geglu},
+    {"rounded inputs", rounded_inputs}, {"f16 goes on as f32", f16_goes_on_as_f32},
     {"sum_shards", sum_shards},
 };
 

@@ -71,7 +71,10 @@ generate -q --text-encoder-precision stored -o stored.png
 cmp embedded.png stored.png
 model() { grep -qaoE '"model":"[0-9a-f]{32}"' "$1" && grep -aoE '"model":"[0-9a-f]{32}"' "$1" | head -1; }
 [ "$(model eight.png)" != "$(model embedded.png)" ] || fail 'both are of one model'
-refuse 2 'stored, int8' generate --text-encoder-precision f8
+generate -q --text-encoder-precision w8a8 -o rounded.png
+! cmp -s rounded.png eight.png || fail 'the text encoder does not round its inputs'
+[ "$(model rounded.png)" != "$(model eight.png)" ] || fail 'w8a8 and int8 are of one model'
+refuse 2 'stored, int8, w8a8' generate --text-encoder-precision f8
 
 # Products of integers: another image, of the same model; what cannot have them refuses.
 generate -q --precision w8a8 -o w8a8.png

@@ -71,7 +71,8 @@ static struct smalti_tile *attend_heads(const struct smalti_t5_encoding *e, cons
 		      .head_dim = c->head_dim, .captions = band->end - band->first, .pairs = band->pairs,
 		      .padding = band->padding, .bias_reach = t5->reach, .compute = t5->compute,
 		      .dtype = {b->matrix[SMALTI_T5_Q].dtype, b->matrix[SMALTI_T5_K].dtype,
-				b->matrix[SMALTI_T5_V].dtype});
+				b->matrix[SMALTI_T5_V].dtype},
+		      .rounds_x = t5->rounds_x);
 	return y;
 }
 
@@ -90,7 +91,8 @@ static struct smalti_tile *geglu(const struct smalti_t5_encoding *e, const struc
 		      .first =
 			  smalti_t5_shard_begin(t5, c->ff_width, shard) - held_from(e, c->ff_width, shard),
 		      .columns = columns, .compute = t5->compute, .result = t5->wide,
-		      .dtype = {b->matrix[SMALTI_T5_WI_0].dtype, b->matrix[SMALTI_T5_WI_1].dtype});
+		      .dtype = {b->matrix[SMALTI_T5_WI_0].dtype, b->matrix[SMALTI_T5_WI_1].dtype},
+		      .rounds_x = t5->rounds_x);
 	return y;
 }
 

@@ -40,6 +40,7 @@ struct smalti_t5 {
 	int shards;
 	bool streamed;
 	bool cut;                             /* the matrices have parts */
+	bool rounds_x;                        /* of the products that may: kernels/matmul_w8a8.h */
 	struct smalti_task_group *task_group; /* of the weights */
 	struct smalti_weight *relative_bias, *final_norm;
 	struct smalti_t5_matrix embedding;

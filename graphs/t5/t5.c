@@ -167,6 +167,7 @@ struct smalti_text_encoder *smalti_t5_new(struct smalti_task_group *task_group,
 	t5->compute = compute;
 	t5->wide = compute == SMALTI_F16 ? SMALTI_F32 : compute; /* docs/reference.md 2.2 */
 	t5->shards = alone ? 1 : count_shards(config);
+	t5->rounds_x = checkpoint->wants_w8a8;
 	t5->task_group = task_group;
 	t5->blocks = smalti_calloc(config->layers, sizeof(*t5->blocks), error);
 	t5->encoder.weights = smalti_weights_new(task_group, checkpoint, compute, error);

@@ -41,7 +41,11 @@ enum smalti_text_encoder_precision {
 	SMALTI_TEXT_ENCODER_STORED, /**< as the file has them; integers of 8 bits stay such */
 	/** As integers of 8 bits with a scale for each row: a quarter of the memory of f32, an error of about
 	 * 1 % in the text. Products are still of `precision`. */
-	SMALTI_TEXT_ENCODER_INT8
+	SMALTI_TEXT_ENCODER_INT8,
+	/** Like that, and the input of the products of a layer is rounded, too, so that they are of integers;
+	 * but not of those behind attention and the feed-forward (`o`, `wo`), whose inputs have outliers.
+	 * Faster, with a larger error. */
+	SMALTI_TEXT_ENCODER_W8A8
 };
 
 struct smalti_model_options {

@@ -26,7 +26,7 @@ enum smalti_precision { SMALTI_PRECISION_F32, SMALTI_PRECISION_BF16, SMALTI_PREC
 struct smalti_lora { const char *path;
 double weight;
 };
-enum smalti_text_encoder_precision { SMALTI_TEXT_ENCODER_STORED, SMALTI_TEXT_ENCODER_INT8 };
+enum smalti_text_encoder_precision { SMALTI_TEXT_ENCODER_STORED, SMALTI_TEXT_ENCODER_INT8, SMALTI_TEXT_ENCODER_W8A8 };
 struct smalti_model_options { const char *directory;
 const char *tokenizer, *text_encoder, *transformer, *vae, *scheduler;
 const char *variant;

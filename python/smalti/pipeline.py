@@ -37,7 +37,7 @@ class Output(NamedTuple):
 
 class Pipeline(Closable):
     """A model in diffusers' layout at `directory`, or (None) the embedded one, with `precision` "f32", "bf16", "f16",
-    "tf32" or "w8a8", and its text encoder's weights as `text_encoder_precision`, "stored" or "int8". Directories of single
+    "tf32" or "w8a8", and its text encoder's weights as `text_encoder_precision`, "stored", "int8" or "w8a8". Directories of single
     components can be given. `lora` is an adapter that changes the weights, or several: {path: weight}. Without a session
     it takes the one that is open, or opens one with its defaults, which is closed with the last pipeline on it."""
 

@@ -29,8 +29,10 @@ struct smalti_checkpoint {
 		/* @} */
 	} * entries; /* in bytewise order of their (present) names */
 	int64_t count;
-	bool wants_w8a8; /* products of the transformer's blocks are of integers; likewise */
-	bool wants_int8; /* tables that products read become rows of int8; the caller's to set */
+	/* Tables that products read become rows of int8; products of a transformer's blocks, or of a text
+	 * encoder of such tables, are of integers. The caller's to set. @{ */
+	bool wants_int8, wants_w8a8;
+	/* @} */
 	struct smalti_inventory *record; /* NULL: the weights are in files */
 	enum smalti_dtype record_dtype;
 	const struct smalti_adapter_set *adapters; /* that change tensors; NULL: none */

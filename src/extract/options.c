@@ -54,7 +54,7 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 	    {"type of features", o->type, SMALTI_FEATURES_BF16},
 	    {"compression", o->compression, SMALTI_COMPRESS_ALWAYS},
 	    {"precision", o->model.precision, SMALTI_PRECISION_TF32},
-	    {"precision of the text encoder", o->model.text_encoder_precision, SMALTI_TEXT_ENCODER_INT8},
+	    {"precision of the text encoder", o->model.text_encoder_precision, SMALTI_TEXT_ENCODER_W8A8},
 	    {"tokens of a caption", o->max_tokens, TOKENS_MAX},
 	    {"items of a shard", o->shard_items == SMALTI_SHARD_ITEMS_AUTO ? 0 : o->shard_items,
 	     SMALTI_SHARD_ITEMS_MAX},

@@ -44,9 +44,9 @@ static void add_tensor(XXH3_state_t *state, const struct smalti_tensor_view *vie
 static int add_weights(XXH3_state_t *state, const struct smalti_checkpoint *weights,
 		       struct smalti_error *error)
 {
-	static const char int8[] = "int8";
+	static const char int8[] = "int8", w8a8[] = "w8a8";
 	if (weights->wants_int8)
-		add(state, int8, sizeof(int8));
+		add(state, weights->wants_w8a8 ? w8a8 : int8, sizeof(int8));
 	for (int i = 0; i < weights->shard_count; i++) {
 		const struct smalti_gguf *gguf = weights->shards[i].gguf;
 		if (gguf) /* its metadata are a configuration */

@@ -224,7 +224,7 @@ struct smalti_model *smalti_model_open_beside(struct smalti_session *session,
 	options = options ? options : &defaults;
 	const bool integers = options->precision == SMALTI_PRECISION_W8A8;
 	if (smalti_check_given(session, "session", error) < 0 ||
-	    smalti_check_range((int)options->text_encoder_precision, 0, SMALTI_TEXT_ENCODER_INT8,
+	    smalti_check_range((int)options->text_encoder_precision, 0, SMALTI_TEXT_ENCODER_W8A8,
 			       "precision of the text encoder", error) < 0 ||
 	    smalti_precision_choose(integers ? SMALTI_PRECISION_F32 : options->precision, session, error) < 0)
 		return NULL;

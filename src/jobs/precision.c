@@ -7,8 +7,17 @@ const char *const smalti_precisions[] = {
     [SMALTI_PRECISION_F32] = "f32",   [SMALTI_PRECISION_BF16] = "bf16", [SMALTI_PRECISION_F16] = "f16",
     [SMALTI_PRECISION_TF32] = "tf32", [SMALTI_PRECISION_W8A8] = "w8a8", NULL};
 
-const char *const smalti_text_encoder_precisions[] = {
-    [SMALTI_TEXT_ENCODER_STORED] = "stored", [SMALTI_TEXT_ENCODER_INT8] = "int8", NULL};
+void smalti_text_encoder_choose(enum smalti_text_encoder_precision precision,
+				struct smalti_checkpoint *checkpoint)
+{
+	checkpoint->wants_int8 = precision != SMALTI_TEXT_ENCODER_STORED;
+	checkpoint->wants_w8a8 = precision == SMALTI_TEXT_ENCODER_W8A8;
+}
+
+const char *const smalti_text_encoder_precisions[] = {[SMALTI_TEXT_ENCODER_STORED] = "stored",
+						      [SMALTI_TEXT_ENCODER_INT8] = "int8",
+						      [SMALTI_TEXT_ENCODER_W8A8] = "w8a8",
+						      NULL};
 
 int smalti_precision_choose(enum smalti_precision precision, struct smalti_session *session,
 			    struct smalti_error *error)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/dtype.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/config.h"
 #include "rt/session.h"
 #include "smalti/model.h"
@@ -10,6 +11,10 @@
 extern const char *const smalti_precisions[];
 /* The names by enum smalti_text_encoder_precision. */
 extern const char *const smalti_text_encoder_precisions[];
+
+/* Sets how the text encoder in this checkpoint is held, before its weights are made. */
+void smalti_text_encoder_choose(enum smalti_text_encoder_precision precision,
+				struct smalti_checkpoint *checkpoint);
 
 /* Makes the workers of a session (NULL: CPUs without one) compute in a precision. -1 with SMALTI_EINVAL for a
  * number that is no precision, or that other models of the session exclude; SMALTI_EUNSUPPORTED for one that

@@ -17,7 +17,7 @@ int smalti_prompt_encoder_open_files(struct smalti_prompt_encoder *encoder, cons
 	if (!encoder->checkpoint ||
 	    smalti_t5_config_open(directory, encoder->checkpoint, &encoder->config, error) < 0)
 		return -1;
-	encoder->checkpoint->wants_int8 = how->text_encoder_precision == SMALTI_TEXT_ENCODER_INT8;
+	smalti_text_encoder_choose(how->text_encoder_precision, encoder->checkpoint);
 	encoder->cleaner = smalti_cleaner_new(error);
 	encoder->tokenizer = smalti_tokenizer_open(tokenizer, error);
 	return encoder->cleaner && encoder->tokenizer ? 0 : -1;

@@ -14,42 +14,43 @@ DEVICE float finished(enum smalti_epilogue epilogue, float z, float gate, float 
 	return epilogue == SMALTI_EPILOGUE_GATE_ADD ? fma(gate, z, y) : z;
 }
 
-/* Rounds x [rows, in] of `x_dtype` to rows of int8 and their scales (base/int8.h), a thread for each row. Quotients are made
+/* Rounds x [rows, in] of `dtype` to rows of int8 and their scales (base/int8.h), a thread for each row. Quotients are made
  * in double, as those of f32 need not be exact here. */
-KERNEL(round_rows)(GLOBAL const void *x, GLOBAL uchar *y, GLOBAL float *scales, struct matmul_arguments a)
+KERNEL(round_rows)(GLOBAL const void *x, GLOBAL uchar *y, GLOBAL float *scales,
+		   struct integer_product_arguments a)
 {
 	const int64_t first = INDEX * a.in;
 	float largest = 0, check = 0;
 	if (INDEX >= a.rows)
 		return;
 	for (int64_t k = 0; k < a.in; k++) {
-		const float value = load_element(x, a.x_dtype, first + k);
+		const float value = load_element(x, a.dtype, first + k);
 		largest = fmax(largest, fabs(value));
 		check += value * 0; /* NaN if it is not finite */
 	}
 	const float scale = (float)((double)largest / 127) + check;
 	scales[INDEX] = scale;
 	for (int64_t k = 0; k < a.in; k++) {
-		const float value = load_element(x, a.x_dtype, first + k);
+		const float value = load_element(x, a.dtype, first + k);
 		const float rounded = scale > 0 ? rint((float)((double)value / (double)scale)) : 0.f;
 		y[first + k] = (uchar)(int)fmax(fmin(rounded, 127.f), -127.f);
 	}
 }
 
-/* z [rows, out] of rounded rows and rows of int8 with their scales, a thread for each element. */
+/* z of rounded rows and rows of int8 with their scales, a thread for each element. */
 KERNEL(multiply_integers)(GLOBAL const uchar *x, GLOBAL const float *scales, GLOBAL const uchar *weights,
-			  GLOBAL float *z, struct matmul_arguments a)
+			  GLOBAL float *z, struct integer_product_arguments a)
 {
 	const int64_t row = INDEX / a.out, column = INDEX % a.out, scale_at = (a.in + 15) / 16 * 16;
 	int sum = 0;
 	if (row >= a.rows)
 		return;
-	GLOBAL const uchar *left = x + row * a.in, *right = weights + column * (scale_at + 16);
+	GLOBAL const uchar *left = x + row * a.in, *right = weights + (a.w_row + column) * (scale_at + 16);
 	for (int64_t k = 0; k < a.in; k++) {
 		const int l = left[k], r = right[k];
 		sum += (l < 128 ? l : l - 256) * (r < 128 ? r : r - 256);
 	}
-	z[INDEX] = (float)sum * (scales[row] * *(GLOBAL const float *)(right + scale_at));
+	z[a.z_first + row * a.z_stride + column] = (float)sum * (scales[row] * *(GLOBAL const float *)(right + scale_at));
 }
 
 /* y [rows, out] += gate ⊙ z, where z is bf16 with its bias added and its rows are whole eights, of which a thread has

@@ -16,6 +16,13 @@ enum {
 	SMALTI_SEARCH_TILE = 64,     /* queries, and rows, whose scores a group makes */
 };
 
+/* z, at z_first with rows `z_stride` elements apart, [rows, out] f32 = x·Wᵀ for rows w_row … of int8 with
+ * their scales (base/int8.h); x [rows, in], of `dtype`, is rounded to such rows. */
+struct integer_product_arguments {
+	int64_t rows, in, out, w_row, z_first, z_stride;
+	enum smalti_dtype dtype;
+};
+
 /* y [rows, columns] in `result` = columns first … of a matrix whose rows are `stride` elements of `dtype`
  * apart, rounded to `compute`. Rows of int8 are taken as a whole; their scale is 16 bytes before the next
  * row. */
