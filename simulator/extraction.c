@@ -7,6 +7,7 @@ struct extraction {
 	struct smalti_case *c;
 	struct smalti_extract_parts parts;
 	struct smalti_extract_jobs jobs;
+	int64_t tokens;                   /* of each caption */
 	struct smalti_input_info picture; /* of each item; zeros: none */
 	int64_t unwritten;                /* windows */
 };
@@ -25,12 +26,14 @@ static int open_parts(struct extraction *e, struct smalti_error *error)
 	options.image_size = extraction->image_size;
 	if (smalti_extract_parts_open_models(&e->parts, e->c->session, &options, error) < 0)
 		return -1;
-	if (options.text && o->caption_tokens > e->parts.options.max_tokens)
-		return smalti_fail(error, SMALTI_EINVAL,
-				   "--caption-tokens: expected at most %" PRId64
-				   ", which is what the model reads; found %" PRId64,
-				   e->parts.options.max_tokens, o->caption_tokens);
-	return 0;
+	const int64_t max = e->parts.options.max_tokens;
+	e->tokens = o->caption_tokens ? o->caption_tokens : smalti_min(SMALTI_CAPTION_TOKENS, max);
+	if (!options.text || e->tokens <= max)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "--caption-tokens: expected at most %" PRId64
+			   ", which is what the model reads; found %" PRId64,
+			   max, e->tokens);
 }
 
 /* Sets the pictures, which come to their square bin. A task's bytes are those of the bin's pixels, but what
@@ -57,19 +60,18 @@ static int set_picture(struct extraction *e, struct smalti_error *error)
 static void add_item(const struct extraction *e, struct smalti_window_load *load)
 {
 	load->items++;
-	load->tokens += e->parts.text.model ? e->c->options->caption_tokens : 0;
+	load->tokens += e->parts.text.model ? e->tokens : 0;
 	load->images += e->parts.vae != NULL;
 }
 
 static int make_item(const struct extraction *e, int64_t index, struct smalti_extract_item *item,
 		     struct smalti_error *error)
 {
-	const int64_t tokens = e->c->options->caption_tokens;
 	*item = (struct smalti_extract_item){.row.index = index, .picture = e->picture};
 	if (!e->parts.text.model)
 		return 0;
-	item->row.texts[0].tokens = tokens;
-	item->row.texts[0].ids = smalti_calloc(tokens, sizeof(int32_t), error);
+	item->row.texts[0].tokens = e->tokens;
+	item->row.texts[0].ids = smalti_calloc(e->tokens, sizeof(int32_t), error);
 	return item->row.texts[0].ids ? 0 : -1;
 }
 

@@ -80,7 +80,7 @@ static int make_samples(const struct training *t, struct smalti_training_sample 
 			struct smalti_error *error)
 {
 	const int64_t moments = 2 * t->config.in_channels * t->height * t->width * BYTES,
-		      tokens = t->c->options->caption_tokens,
+		      given = t->c->options->caption_tokens, tokens = given ? given : SMALTI_CAPTION_TOKENS,
 		      caption = tokens * t->config.caption_channels * BYTES;
 	for (int64_t i = 0; i < t->options.batch; i++) {
 		char *memory = smalti_calloc(moments + caption, 1, error);

@@ -162,6 +162,8 @@ less "$(value large_f32 step)" "$(value large_cores step)" 0.1
 # 610 million weights: forward and backward of 256 tokens and of captions, three times the forward's products.
 awk -v flops="$(value large_f16 flops)" 'BEGIN { exit !(flops > 8 * 0.8e12 && flops < 8 * 1.3e12) }' ||
     fail "$(value large_f16 flops) operations of 8 samples"
+expect 0 '' "$SMALTI" simulate extract --machine 1xA100-PCIe --items 2
+grep -qE '^  items +[0-9.]+ a second$' out || fail "no items a second: $(cat out)"
 refuse 2 "--size: expected multiples of 16 for training" "$SMALTI" simulate train --machine 1xA100-PCIe --model tiny --size 72x64
 refuse 2 "unexpected operand 'dance': expected train or extract" "$SMALTI" simulate dance --machine 1xA100-PCIe
 refuse 2 "unexpected operand 'now'" "$SMALTI" simulate train now --machine 1xA100-PCIe
@@ -208,6 +210,7 @@ done <<'REFUSED'
 2|--caption-tokens: expected at most 120, which is what the model reads; found 121|--model alpha-512 --precision f16 --caption-tokens 121
 2|resolution bins: expected those of 128, 256, 512, 1024, 2048 or 2880, found 100|--img-size 100 --caption-tokens 20
 2|--items|--items 0
+2|are of images and training|--strategy ring
 REFUSED
 
 [ "$(value cores transfer_bound)" = 0 ] || fail "transfers of a machine without GPUs"

@@ -55,6 +55,12 @@ static int check(const struct smalti_simulate_options *options, struct smalti_er
 	if (!options->machine && !options->calibrate)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "--machine is missing; --machines lists those that there are");
+	if (options->job == SMALTI_SIMULATED_EXTRACTION &&
+	    (options->request.strategy || options->request.shares || options->blocking))
+		return smalti_fail(
+		    error, SMALTI_EINVAL,
+		    "--strategy, --shares and --blocking are of images and training: an extraction "
+		    "has many captions and pictures, each of which is computed where there is room");
 	if (options->trace && options->sched && strchr(options->sched, ','))
 		return smalti_fail(error, SMALTI_EINVAL, "--trace is of one simulation: name one policy");
 	return 0;

@@ -22,7 +22,7 @@ struct smalti_simulate_options {
 		SMALTI_SIMULATED_TRAINING,
 		SMALTI_SIMULATED_EXTRACTION
 	} job;
-	int64_t caption_tokens; /* of each caption of training and extraction */
+	int64_t caption_tokens; /* of each caption of training and extraction; 0: SMALTI_CAPTION_TOKENS */
 	struct smalti_simulated_extraction {
 		int64_t items, image_size;
 		bool t5, vae; /* neither: both */
@@ -32,6 +32,8 @@ struct smalti_simulate_options {
 		int recomputation, optimizer; /* enum smalti_recomputation, enum smalti_optimizer_kind */
 	} training;
 };
+
+enum { SMALTI_CAPTION_TOKENS = 300 };
 
 /* The operands that name the jobs, ended by NULL. */
 extern const char *const smalti_simulated_jobs[];

@@ -56,7 +56,8 @@ static const struct smalti_option rows[] = {
     SMALTI_PIPELINE_ROWS(TYPE, request),
 
     {SMALTI_GROUP("Training and extraction")},
-    {SMALTI_INT64(TYPE, caption_tokens), "caption-tokens", 0, "N", "tokens of each caption", .minimum = 1,
+    {SMALTI_INT64(TYPE, caption_tokens), "caption-tokens", 0, "N",
+     "tokens of each caption; 0: 300, but of extraction no more than the model reads", .minimum = 0,
      .maximum = 4096},
     {SMALTI_INT64(TYPE, extraction.items), "items", 0, "N", "items whose features are extracted",
      .minimum = 1, .maximum = 1 << 20},
@@ -90,7 +91,6 @@ static const struct smalti_simulate_options defaults = {
 		.guidance = 4.5,
 		.cleaning = SMALTI_CLEANING_BASIC},
     .gpus = -1,
-    .caption_tokens = 300,
     .training = {.batch = 8},
     .extraction = {.items = 256, .image_size = 512},
 };
