@@ -43,8 +43,7 @@ enum smalti_text_encoder_precision {
 	 * 1 % in the text. Products are still of `precision`. */
 	SMALTI_TEXT_ENCODER_INT8,
 	/** Like that, and the input of the products of a layer is rounded, too, so that they are of integers;
-	 * but not of those behind attention and the feed-forward (`o`, `wo`), whose inputs have outliers.
-	 * Faster, with a larger error. */
+	 * but not of those behind attention and the feed-forward (`o`, `wo`), whose inputs have outliers. */
 	SMALTI_TEXT_ENCODER_W8A8
 };
 

@@ -27,7 +27,7 @@
 	{SMALTI_STRING(type, model.text_encoder), "text-encoder", 0, "DIR", "load the text encoder from DIR, or from a .gguf file"}, \
 	{SMALTI_CHOICE(type, model.text_encoder_precision), "text-encoder-precision", 0, "TYPE", \
 	 "how the text encoder's weights are in memory: stored, as in the file; int8, in a quarter of f32's memory, with an " \
-	 "error of about 1 % in the text; w8a8, like that, and products are of integers, which is faster", .choices = smalti_text_encoder_precisions}
+	 "error of about 1 % in the text; w8a8, like that, and most products are of integers", .choices = smalti_text_encoder_precisions}
 
 #define SMALTI_LORA_ROW(type, field) \
 	{SMALTI_LIST(type, field), "lora", 0, "PATH[:WEIGHT]", \
