@@ -60,6 +60,8 @@ dist_studies_DATA = \
 	docs/studies/scale.md \
 	docs/studies/scale.svg \
 	docs/studies/tilings.md \
+	docs/studies/training.csv \
+	docs/studies/training.md \
 	docs/studies/twin.csv \
 	docs/studies/twin.md \
 	docs/studies/winners.md

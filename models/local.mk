@@ -16,6 +16,9 @@ nobase_dist_pkgdata_DATA = \
 	machines/4xA100-NVLink.json \
 	machines/4xA100-PCIe.json \
 	machines/4xT4.json \
+	machines/64xA100-Ethernet.json \
+	machines/8x8xA100-InfiniBand.json \
+	machines/8x8xA100-PCIe.json \
 	machines/8xA100-NVLink.json \
 	machines/8xA100-PCIe.json \
 	machines/8xH100.json \
