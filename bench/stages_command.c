@@ -50,10 +50,7 @@ static const struct smalti_option rows[] = {
      "default: the embedded model"},
     SMALTI_VARIANT_ROW(TYPE, variant),
     SMALTI_PRECISION_ROW(TYPE, precision),
-    {SMALTI_CHOICE(TYPE, text_encoder_precision), "text-encoder-precision", 0, "TYPE",
-     "how the text encoder's weights are in memory: stored, as in the file; int8, in a quarter of f32's "
-     "memory; w8a8, like that, and products are of integers",
-     .choices = smalti_text_encoder_precisions},
+    SMALTI_TEXT_ENCODER_PRECISION_ROW(TYPE, text_encoder_precision),
     {SMALTI_GROUP("Machine")},
     SMALTI_WORKER_ROWS(TYPE),
     SMALTI_REPRODUCIBLE_ROW(TYPE),

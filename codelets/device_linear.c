@@ -115,22 +115,26 @@ int smalti_device_matmul(struct smalti_device *device, const struct matmul_memor
 	return finish(device, a, &target, data->bias, data->gate, data->y, error);
 }
 
+int smalti_device_round_rows(struct smalti_device *device, const struct integer_product_arguments *a,
+			     const struct smalti_device_memory *x, struct smalti_device_integers *rounded,
+			     struct smalti_error *error)
+{
+	rounded->rows = smalti_device_scratch(device, SMALTI_DEVICE_X, a->rows * a->in, error);
+	rounded->scales = rounded->rows ? smalti_device_scratch(device, SMALTI_DEVICE_ROUNDED,
+								a->rows * (int64_t)sizeof(float), error)
+					: NULL;
+	const struct smalti_device_memory *const buffers[] = {x, rounded->rows, rounded->scales};
+	return rounded->scales ? smalti_device_elements(device, "round_rows", a->rows, buffers, a, error)
+			       : -1;
+}
+
 int smalti_device_integer_product(struct smalti_device *device, const struct integer_product_arguments *a,
-				  const struct smalti_device_memory *x,
+				  const struct smalti_device_integers *x,
 				  const struct smalti_device_memory *weight,
 				  const struct smalti_device_memory *z, struct smalti_error *error)
 {
-	const struct smalti_device_memory *rounded =
-	    smalti_device_scratch(device, SMALTI_DEVICE_X, a->rows * a->in, error);
-	const struct smalti_device_memory *scales =
-	    rounded ? smalti_device_scratch(device, SMALTI_DEVICE_ROUNDED, a->rows * (int64_t)sizeof(float),
-					    error)
-		    : NULL;
-	const struct smalti_device_memory *const rounding[] = {x, rounded, scales};
-	const struct smalti_device_memory *const product[] = {rounded, scales, weight, z};
-	if (!scales || smalti_device_elements(device, "round_rows", a->rows, rounding, a, error) < 0)
-		return -1;
-	return smalti_device_elements(device, "multiply_integers", a->rows * a->out, product, a, error);
+	const struct smalti_device_memory *const buffers[] = {x->rows, x->scales, weight, z};
+	return smalti_device_elements(device, "multiply_integers", a->rows * a->out, buffers, a, error);
 }
 
 static int multiply_integers(struct smalti_device *device, const struct matmul_raw_memories *data,
@@ -138,9 +142,11 @@ static int multiply_integers(struct smalti_device *device, const struct matmul_r
 {
 	const struct integer_product_arguments product = {
 	    .rows = a->rows, .in = a->in, .out = a->out, .z_stride = a->out, .dtype = a->x_dtype};
+	struct smalti_device_integers x;
 	const struct smalti_device_memory *z = smalti_device_scratch(
 	    device, SMALTI_DEVICE_PRODUCT, a->rows * a->out * (int64_t)sizeof(float), error);
-	if (!z || smalti_device_integer_product(device, &product, data->x, data->part0, z, error) < 0)
+	if (!z || smalti_device_round_rows(device, &product, data->x, &x, error) < 0 ||
+	    smalti_device_integer_product(device, &product, &x, data->part0, z, error) < 0)
 		return -1;
 	return smalti_device_epilogue(device, a, z, data->bias, data->gate, data->y, error);
 }

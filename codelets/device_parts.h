@@ -68,10 +68,17 @@ int smalti_device_operand(struct smalti_device *device, enum smalti_device_slot 
 			  const struct smalti_device_memory *x, const struct operand_arguments *a,
 			  struct smalti_device_matrix *matrix, struct smalti_error *error);
 
-/* Multiplies x, rounded to rows of int8, by such rows; the sums are exact. It uses the slots X and ROUNDED.
- */
+/* The rows of x rounded to rows of int8, in the slots X and ROUNDED. */
+struct smalti_device_integers {
+	const struct smalti_device_memory *rows, *scales;
+};
+/* Rounds x. */
+int smalti_device_round_rows(struct smalti_device *device, const struct integer_product_arguments *a,
+			     const struct smalti_device_memory *x, struct smalti_device_integers *rounded,
+			     struct smalti_error *error);
+/* Multiplies it by rows of int8; the sums are exact. */
 int smalti_device_integer_product(struct smalti_device *device, const struct integer_product_arguments *a,
-				  const struct smalti_device_memory *x,
+				  const struct smalti_device_integers *x,
 				  const struct smalti_device_memory *weight,
 				  const struct smalti_device_memory *z, struct smalti_error *error);
 

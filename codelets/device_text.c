@@ -35,25 +35,44 @@ static int multiply(struct smalti_device *device, int64_t rows, int64_t in, int6
 	return smalti_device_product(device, &product, x->memory, w->memory, y->memory, error);
 }
 
-/* Computes queries, keys and values from x that is rounded to integers. */
-static int project_integers(struct smalti_device *device, const struct attend_heads_memories *data,
-			    const struct attend_heads_arguments *a, const struct smalti_device_matrix to[3],
-			    struct smalti_error *error)
+/* Products of x [rows, in] with rows first … of several matrices [*, in]. */
+struct projection {
+	int64_t rows, in, first, out;
+	enum smalti_dtype compute;
+	bool rounds_x;
+	struct smalti_device_matrix x;          /* unless it is rounded */
+	struct smalti_device_integers integers; /* x rounded */
+};
+
+/* Prepares x, once for all matrices. */
+static int prepare(struct smalti_device *device, const struct smalti_device_memory *x, struct projection *p,
+		   struct smalti_error *error)
 {
-	const struct smalti_device_memory *const matrices[3] = {data->q, data->k, data->v};
-	struct integer_product_arguments product = {.rows = a->tokens,
-						    .in = a->in,
-						    .out = a->heads * a->head_dim,
-						    .w_row = (a->first_head - a->held) * a->head_dim,
-						    .dtype = a->compute};
-	for (int i = 0; i < 3; i++) {
-		product.z_first = to[i].first;
-		product.z_stride = to[i].stride;
-		if (smalti_device_integer_product(device, &product, data->x, matrices[i], to[i].memory,
-						  error) < 0)
-			return -1;
-	}
-	return 0;
+	const struct operand_arguments operand = {p->rows,    p->in,      0,         p->in,
+						  p->compute, p->compute, p->compute};
+	const struct integer_product_arguments rounding = {.rows = p->rows, .in = p->in, .dtype = p->compute};
+	return p->rounds_x ? smalti_device_round_rows(device, &rounding, x, &p->integers, error)
+			   : smalti_device_operand(device, SMALTI_DEVICE_X, x, &operand, &p->x, error);
+}
+
+/* Computes y = x·Wᵀ, or its GELU; of integers only the first, in f32. */
+static int project(struct smalti_device *device, const struct projection *p,
+		   const struct smalti_device_memory *weight, enum smalti_dtype dtype,
+		   const struct smalti_device_matrix *y, enum ending ending, struct smalti_error *error)
+{
+	const struct integer_product_arguments product = {.rows = p->rows,
+							  .in = p->in,
+							  .out = p->out,
+							  .w_row = p->first,
+							  .z_first = y->first,
+							  .z_stride = y->stride};
+	struct smalti_device_matrix w;
+	if (p->rounds_x)
+		return smalti_device_integer_product(device, &product, &p->integers, weight, y->memory,
+						     error);
+	return weight_rows(device, weight, p->first, p->out, p->in, dtype, p->compute, &w, error) < 0
+		   ? -1
+		   : multiply(device, p->rows, p->in, p->out, &p->x, &w, y, ending, error);
 }
 
 /* Computes queries, keys and values. */
@@ -61,21 +80,17 @@ static int project_heads(struct smalti_device *device, const struct attend_heads
 			 const struct attend_heads_arguments *a, const struct smalti_device_matrix to[3],
 			 struct smalti_error *error)
 {
-	const int64_t columns = a->heads * a->head_dim;
 	const struct smalti_device_memory *const matrices[3] = {data->q, data->k, data->v};
-	const struct operand_arguments operand = {a->tokens,  a->in,      0,         a->in,
-						  a->compute, a->compute, a->compute};
-	struct smalti_device_matrix x, w;
-	if (a->rounds_x)
-		return project_integers(device, data, a, to, error);
-	if (smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
-		return -1;
-	for (int i = 0; i < 3; i++)
-		if (weight_rows(device, matrices[i], (a->first_head - a->held) * a->head_dim, columns, a->in,
-				a->dtype[i], a->compute, &w, error) < 0 ||
-		    multiply(device, a->tokens, a->in, columns, &x, &w, &to[i], STORES, error) < 0)
-			return -1;
-	return 0;
+	struct projection p = {.rows = a->tokens,
+			       .in = a->in,
+			       .first = (a->first_head - a->held) * a->head_dim,
+			       .out = a->heads * a->head_dim,
+			       .compute = a->compute,
+			       .rounds_x = a->rounds_x};
+	int status = prepare(device, data->x, &p, error);
+	for (int i = 0; i < 3 && status == 0; i++)
+		status = project(device, &p, matrices[i], a->dtype[i], &to[i], STORES, error);
+	return status;
 }
 
 /* Attention by a library, with the bias as a matrix, for multiples of FUSED_STEP tokens, as each shape is
@@ -215,27 +230,6 @@ int smalti_device_attend_heads(struct smalti_device *device, const struct attend
 	return smalti_device_attend(device, &attend, &buffers, error);
 }
 
-/* Computes y [rows, columns] in `result` = x·Wᵀ, or its GELU. */
-static int project(struct smalti_device *device, const struct geglu_arguments *a,
-		   const struct smalti_device_matrix *x, const struct smalti_device_memory *weight,
-		   enum smalti_dtype dtype, const struct smalti_device_memory *y, enum smalti_dtype result,
-		   enum ending ending, struct smalti_error *error)
-{
-	const struct smalti_device_matrix to = {y, 0, a->columns, result};
-	const struct integer_product_arguments product = {.rows = a->rows,
-							  .in = a->in,
-							  .out = a->columns,
-							  .w_row = a->first,
-							  .z_stride = a->columns,
-							  .dtype = a->compute};
-	struct smalti_device_matrix w;
-	if (a->rounds_x)
-		return smalti_device_integer_product(device, &product, x->memory, weight, y, error);
-	return weight_rows(device, weight, a->first, a->columns, a->in, dtype, a->compute, &w, error) < 0
-		   ? -1
-		   : multiply(device, a->rows, a->in, a->columns, x, &w, &to, ending, error);
-}
-
 /* Tells whether products make both factors in the result's 16 bits, and the gate's GELU. */
 static bool makes_factors(const struct smalti_device *device, const struct geglu_arguments *a,
 			  enum smalti_dtype operands)
@@ -252,22 +246,25 @@ static bool makes_factors(const struct smalti_device *device, const struct geglu
 int smalti_device_geglu(struct smalti_device *device, const struct geglu_memories *data,
 			const struct geglu_arguments *a, struct smalti_error *error)
 {
-	const struct operand_arguments operand = {a->rows,    a->in,      0,         a->in,
-						  a->compute, a->compute, a->compute};
-	struct smalti_device_matrix x = {data->x, 0, a->in, a->compute};
-	if (!a->rounds_x && smalti_device_operand(device, SMALTI_DEVICE_X, data->x, &operand, &x, error) < 0)
+	struct projection p = {.rows = a->rows,
+			       .in = a->in,
+			       .first = a->first,
+			       .out = a->columns,
+			       .compute = a->compute,
+			       .rounds_x = a->rounds_x};
+	if (prepare(device, data->x, &p, error) < 0)
 		return -1;
-	const bool made = makes_factors(device, a, x.dtype);
+	const bool made = makes_factors(device, a, p.x.dtype);
 	const enum smalti_dtype result = made ? a->result : SMALTI_F32;
 	const int64_t bytes = a->rows * a->columns * smalti_dtype_bytes(result);
 	const struct smalti_device_memory *gate =
 	    smalti_device_scratch(device, SMALTI_DEVICE_FACTOR, bytes, error);
 	const struct smalti_device_memory *z =
 	    made ? data->y : smalti_device_scratch(device, SMALTI_DEVICE_PRODUCT, bytes, error);
+	const struct smalti_device_matrix to[2] = {{gate, 0, a->columns, result}, {z, 0, a->columns, result}};
 	if (!gate || !z ||
-	    project(device, a, &x, data->gate, a->dtype[0], gate, result, made ? STORES_GELU : STORES,
-		    error) < 0 ||
-	    project(device, a, &x, data->weight, a->dtype[1], z, result, STORES, error) < 0)
+	    project(device, &p, data->gate, a->dtype[0], &to[0], made ? STORES_GELU : STORES, error) < 0 ||
+	    project(device, &p, data->weight, a->dtype[1], &to[1], STORES, error) < 0)
 		return -1;
 	const struct smalti_device_memory *const buffers[] = {gate, z, data->y}, *const factors[] = {gate, z};
 	if (made)

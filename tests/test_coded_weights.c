@@ -123,7 +123,10 @@ static void text_encoder_in_int8(void)
 			    test_max_error(y[i], y[other], VALUES) / test_max_abs(y[0], VALUES);
 			printf("\n    %s and %s: %.1e of the largest", smalti_text_encoder_precisions[i],
 			       smalti_text_encoder_precisions[other], far);
-			CHECK(far > 1e-4 && far < 0.05, "some per cent at most");
+			const bool rounds_both =
+			    i == SMALTI_TEXT_ENCODER_W8A8 && other == SMALTI_TEXT_ENCODER_STORED;
+			CHECK(far > 1e-4 && far < (rounds_both ? 0.05 : 0.03),
+			      "about 1 %, of both roundings 3 %");
 		}
 	}
 }

@@ -151,8 +151,7 @@ simulations() {
 formats='
     function seconds(value) { return value >= 100 ? sprintf("%.0f", value) : sprintf(value >= 10 ? "%.1f" : value >= 1 ? "%.2f" : "%.3f", value) }
     function share(value) { return sprintf("%.0f %%", 100 * value) }
-    function blocking(options) { return options ~ /--blocking/ }
-    function tell() { print line; line = "" }'
+    function blocking(options) { return options ~ /--blocking/ }'
 
 # by_links PART WEAK: a row for each number of GPUs, strategy and way to exchange, a column for each machine.
 by_links() {
@@ -181,7 +180,7 @@ by_links() {
                     line = line " " cell " |"
                 }
                 line = line " " received[rows[i]] " | " (key[1] > 1 ? bound[rows[i]] : "") " | " full[rows[i]] " |"
-                tell()
+                print line
             } }' "$results"
 }
 

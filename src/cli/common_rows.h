@@ -20,14 +20,17 @@
 	 "how " texts " are preprocessed: raw keeps them, basic strips spaces and converts to lower case, full also removes " \
 	 "links, markup and the like, strip only strips spaces", .choices = smalti_cleanings}
 
+#define SMALTI_TEXT_ENCODER_PRECISION_ROW(type, field) \
+	{SMALTI_CHOICE(type, field), "text-encoder-precision", 0, "TYPE", \
+	 "how the text encoder's weights are in memory: stored, as in the file; int8, in a quarter of f32's memory, with an " \
+	 "error of about 1 % in the text; w8a8, like that, and most products are of integers", .choices = smalti_text_encoder_precisions}
+
 /* `model` is a struct smalti_model_options. */
 #define SMALTI_TEXT_ENCODER_ROWS(type, model) \
 	{SMALTI_STRING(type, model.tokenizer), "tokenizer", 0, "DIR", \
 	 "load the tokenizer from DIR instead of the pipeline"}, \
 	{SMALTI_STRING(type, model.text_encoder), "text-encoder", 0, "DIR", "load the text encoder from DIR, or from a .gguf file"}, \
-	{SMALTI_CHOICE(type, model.text_encoder_precision), "text-encoder-precision", 0, "TYPE", \
-	 "how the text encoder's weights are in memory: stored, as in the file; int8, in a quarter of f32's memory, with an " \
-	 "error of about 1 % in the text; w8a8, like that, and most products are of integers", .choices = smalti_text_encoder_precisions}
+	SMALTI_TEXT_ENCODER_PRECISION_ROW(type, model.text_encoder_precision)
 
 #define SMALTI_LORA_ROW(type, field) \
 	{SMALTI_LIST(type, field), "lora", 0, "PATH[:WEIGHT]", \

@@ -85,7 +85,7 @@ struct smalti_window *smalti_window_read(const struct smalti_extract_parts *part
 					 struct smalti_fetcher *fetcher, const struct smalti_range *range,
 					 bool ends, int64_t first, const char *old,
 					 struct smalti_error *error);
-/* What a window holds so far. */
+/* Counts what a window holds so far. */
 struct smalti_window_load {
 	int64_t items, tokens, images, file_bytes;
 };
