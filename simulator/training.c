@@ -42,6 +42,7 @@ static void set_options(struct training *t)
 	smalti_train_defaults(to);
 	to->model.precision = (enum smalti_precision)o->precision;
 	to->batch = o->training.batch;
+	to->lanes = o->training.lanes;
 	to->micro = o->training.micro;
 	to->recomputation = (enum smalti_recomputation)o->training.recomputation;
 	to->optimizer.kind = (enum smalti_optimizer_kind)o->training.optimizer;

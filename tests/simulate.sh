@@ -145,12 +145,14 @@ again_f16 --machine 1xA100-PCIe --precision f16 --batch 4 --recompute block
 long --machine 1xA100-PCIe --precision f16 --batch 4 --steps 4
 came --machine 1xA100-PCIe --precision f16 --batch 4 --optimizer came
 two --machine 2xA100-NVLink --precision f16 --batch 4 --strategy data
+one_lane --machine 2xA100-NVLink --precision f16 --batch 4 --strategy data --lanes 1
 bands --machine 2xA100-NVLink --precision f16 --batch 2 --strategy patch --size 128x64
 on_cores --machine 32-cores --precision f32 --batch 4 --size 64x64
 CASES
 less "$(value four flops)" "$(value eight flops)" 0.51
 less "$(value four flops)" "$(value again_f16 flops)" 0.8
 less "$(value four flops)" "$(value long flops)" 0.51
+less "$(value two step)" "$(value one_lane step)"
 large=(train --model sigma-256 --batch 4)
 simulate large_f16 "${large[@]}" --machine 1xA100-PCIe --precision f16
 simulate large_f32 "${large[@]}" --machine 1xA100-PCIe --precision f32

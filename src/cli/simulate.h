@@ -28,7 +28,7 @@ struct smalti_simulate_options {
 		bool t5, vae; /* neither: both */
 	} extraction;
 	struct smalti_simulated_training {
-		int64_t batch, micro;
+		int64_t batch, lanes, micro;
 		int recomputation, optimizer; /* enum smalti_recomputation, enum smalti_optimizer_kind */
 	} training;
 };

@@ -70,6 +70,9 @@ static const struct smalti_option rows[] = {
      "extract VAE features of images; default: these and T5's"},
     {SMALTI_INT64(TYPE, training.batch), "batch", 'b', "N", "samples of a step, all of one --size",
      .minimum = 1, .maximum = 1 << 20},
+    {SMALTI_INT64(TYPE, training.lanes), "lanes", 0, "N",
+     "sums that the gradients of a step are added to; a part of --strategy data without one computes nothing",
+     .minimum = 1, .maximum = 1 << 20},
     {SMALTI_INT64(TYPE, training.micro), "micro", 0, "N", "samples that are computed at a time; 0: chosen",
      .minimum = 0, .maximum = 1 << 20},
     {SMALTI_CHOICE(TYPE, training.recomputation), "recompute", 0, "WHAT",
@@ -91,7 +94,7 @@ static const struct smalti_simulate_options defaults = {
 		.guidance = 4.5,
 		.cleaning = SMALTI_CLEANING_BASIC},
     .gpus = -1,
-    .training = {.batch = 8},
+    .training = {.batch = 8, .lanes = 8},
     .extraction = {.items = 256, .image_size = 512},
 };
 

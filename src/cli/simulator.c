@@ -71,6 +71,7 @@ static void add_number(struct arguments *arguments, const char *name, int64_t va
 static void fill_training(struct arguments *arguments, const struct smalti_simulated_training *training)
 {
 	add_number(arguments, "batch", training->batch);
+	add_number(arguments, "lanes", training->lanes);
 	add_number(arguments, "micro", training->micro);
 	add_text(arguments, "recompute", smalti_recomputations[training->recomputation]);
 	add_text(arguments, "optimizer", smalti_optimizers[training->optimizer]);
