@@ -87,8 +87,12 @@ static void open_tape(struct smalti_trained_pass *pass, struct smalti_task_group
 	for (int i = 0; i < parts; i++)
 		pass->place[i] =
 		    smalti_strategy_place(strategy, pass->sample.replica, 0, i % shards, i / shards);
-	pass->tape = (struct smalti_tape){
-	    .task_group = task_group, .records = true, .parts = parts, .place = pass->place, .open = -1};
+	pass->tape = (struct smalti_tape){.task_group = task_group,
+					  .records = true,
+					  .bounded = pass->sample.bounded,
+					  .parts = parts,
+					  .place = pass->place,
+					  .open = -1};
 }
 
 static int allocate(struct smalti_trained_pass *pass, struct smalti_error *error)
@@ -129,21 +133,6 @@ void smalti_trained_go_home(struct smalti_trained_pass *pass, int64_t band)
 	smalti_tape_go(&pass->tape, home->rank * tokens->strategy->parts[SMALTI_AXIS_SHARD] + home->shard);
 }
 
-/* Makes later tasks begin behind all earlier ones, if the sample is bounded. Otherwise tasks that need little
- * run far ahead: layers are recomputed before they are read, and gradients of weights wait with all that they
- * read. */
-static void insert_barrier(struct smalti_trained_pass *pass)
-{
-	struct smalti_task_group *task_group = pass->tape.task_group;
-	if (!pass->sample.bounded)
-		return;
-	smalti_task_group_behind(task_group, NULL);
-	if (!pass->barrier)
-		pass->barrier = smalti_tile_new(task_group, 1, sizeof(float));
-	smalti_insert(clear, task_group, (.y = pass->barrier), .bytes = sizeof(float));
-	smalti_task_group_behind(task_group, pass->barrier);
-}
-
 /* Removes place and barrier from tasks inserted later. */
 static void leave(const struct smalti_trained_pass *pass)
 {
@@ -178,12 +167,12 @@ struct smalti_trained_pass *smalti_trained_pass_forward(struct smalti_trained *t
 	pass->tape.keeps_all = keeps_all;
 	trained->functions->begin(pass);
 	for (int64_t i = 0; i < layers && goes_on(pass); i++) {
-		insert_barrier(pass);
+		smalti_tape_barrier(&pass->tape);
 		insert_layer(pass, i, false, smalti_trained_stream(pass, i + 1));
 		if (i < sample->recomputed)
 			smalti_tape_drop(&pass->tape, pass->mark[i]);
 	}
-	insert_barrier(pass);
+	smalti_tape_barrier(&pass->tape);
 	pass->mark[layers] = smalti_tape_mark(&pass->tape);
 	if (goes_on(pass)) {
 		trained->functions->end(pass);
@@ -210,12 +199,12 @@ static void insert_layer_again(struct smalti_trained_pass *pass, int64_t layer)
 		smalti_trained_go_home(pass, b);
 		smalti_tape_hand_over(&pass->tape, behind[b], pass->v[b]);
 	}
-	insert_barrier(pass);
+	smalti_tape_barrier(&pass->tape);
 }
 
 static void layer_backward(struct smalti_trained_pass *pass, int64_t layer)
 {
-	insert_barrier(pass);
+	smalti_tape_barrier(&pass->tape);
 	if (layer < pass->sample.recomputed)
 		insert_layer_again(pass, layer);
 	smalti_tape_backward(&pass->tape, pass->mark[layer]);
@@ -228,13 +217,13 @@ void smalti_trained_backward(struct smalti_trained_pass *pass, struct smalti_til
 {
 	const int64_t layers = pass->trained->denoiser->layers, bands = pass->sample.tokens->partition.bands;
 	if (smalti_tape_begin_backward(&pass->tape, gradients, pass->trained->parameters->count, add) == 0) {
-		insert_barrier(pass);
+		smalti_tape_barrier(&pass->tape);
 		smalti_trained_begin_gradients(pass, gout);
 		smalti_tape_backward(&pass->tape, pass->mark[layers]);
 	}
 	for (int64_t i = layers - 1; i >= 0 && goes_on(pass); i--)
 		layer_backward(pass, i);
-	insert_barrier(pass);
+	smalti_tape_barrier(&pass->tape);
 	for (int64_t b = 0; b < bands; b++)
 		smalti_value_set_constant(&pass->tape, pass->patches[b], !gx);
 	if (goes_on(pass))
@@ -251,7 +240,6 @@ void smalti_trained_drop(struct smalti_trained_pass *pass)
 		return;
 	smalti_tape_free(&pass->tape);
 	pass->trained->functions->close(pass);
-	smalti_tile_release(pass->barrier);
 	free(pass->place);
 	free(pass->patches);
 	free(pass->z);

@@ -42,8 +42,8 @@ struct smalti_trained_sample {
 				  picture, the ratio of its bin */
 	int64_t
 	    recomputed; /* the first so many blocks keep only their input: the backward computes them again */
-	bool bounded;   /* each layer begins behind the one before, so that rt/counting.h counts all that is
-			   held; for one place, without a strategy */
+	bool bounded;   /* at each part, each layer begins behind the one before, so that rt/counting.h counts
+			   all that is held */
 };
 
 /* A forward whose backward has not been inserted yet. */

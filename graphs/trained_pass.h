@@ -25,7 +25,6 @@ struct smalti_trained_pass {
 	struct smalti_value *z; /* of each layer and band the stream in front of it; then behind the last */
 	struct smalti_value *v; /* of each band: the result [*, patch²·out_channels] */
 	struct smalti_tape_mark *mark; /* where each layer begins, then what is behind the last */
-	struct smalti_tile *barrier;   /* written by the last barrier between layers; NULL: there are none */
 };
 
 /* An architecture, as training sees it. */

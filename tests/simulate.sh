@@ -84,6 +84,10 @@ simulate() {
 value() {
     grep -oE "\"$2\":[-+0-9.e]+" "$1" | head -n 1 | cut -d: -f2
 }
+# gpu_peak FILE: the most bytes that the first GPU has.
+gpu_peak() {
+    grep -oE '"peak":[0-9]+' "$1" | sed -n '2s/.*://p'
+}
 # less A B [FACTOR]: A is less than B times FACTOR.
 less() {
     awk -v a="$1" -v b="$2" -v f="${3:-1}" 'BEGIN { exit !(a < b * f) }' || fail "line ${BASH_LINENO[0]}: $1 is not less than ${3:-1} x $2"
@@ -161,6 +165,11 @@ simulate large_cores "${large[@]}" --machine 1xA100-PCIe --precision f32 --gpus 
 less "$(value large_f16 step)" "$(value large_f32 step)" 0.6
 less "$(value large_two step)" "$(value large_f16 step)" 0.9
 less "$(value large_f32 step)" "$(value large_cores step)" 0.1
+# Blocks that are computed again when the backward needs them, and not before, take less of the GPU's memory.
+again=(train --model sigma-512 --machine 1xA100-PCIe --precision f16 --batch 2 --lanes 1 --steps 1)
+simulate kept_512 "${again[@]}"
+simulate again_512 "${again[@]}" --recompute block
+less "$(gpu_peak again_512)" "$(gpu_peak kept_512)" 0.9
 # 610 million weights: forward and backward of 256 tokens and of captions, three times the forward's products.
 awk -v flops="$(value large_f16 flops)" 'BEGIN { exit !(flops > 8 * 0.8e12 && flops < 8 * 1.3e12) }' ||
     fail "$(value large_f16 flops) operations of 8 samples"

@@ -312,6 +312,18 @@ static void bounded(void)
 	close_session(session);
 }
 
+/* Each place has tasks of its own to wait. */
+static void bounded_by_place(void)
+{
+	struct smalti_throttle throttle = {.serve = NULL};
+	smalti_throttle_open(&throttle);
+	smalti_throttle_places(&throttle, 3);
+	for (int i = 0; i < 3 * SMALTI_MAX_TASKS; i++)
+		smalti_throttle_enter(&throttle);
+	CHECK(smalti_throttle_tasks(&throttle) == 3 * SMALTI_MAX_TASKS, "none had to wait");
+	smalti_throttle_close(&throttle);
+}
+
 /* A task group tells what has ended of it: here the first task holds up all but one, which runs ahead. */
 static void progress(void)
 {
@@ -520,10 +532,19 @@ static void trace(void)
 }
 
 static const struct test tests[] = {
-    {"options", options}, {"sequential", sequential}, {"environment", environment},
-    {"waiting", waiting}, {"barriers", barriers},     {"priorities", priorities},
-    {"bounded", bounded}, {"progress", progress},     {"closed when idle", closed_when_idle},
-    {"failing", failing}, {"tiles", tiles},           {"refused memory", refused_memory},
+    {"options", options},
+    {"sequential", sequential},
+    {"environment", environment},
+    {"waiting", waiting},
+    {"barriers", barriers},
+    {"priorities", priorities},
+    {"bounded", bounded},
+    {"bounded by place", bounded_by_place},
+    {"progress", progress},
+    {"closed when idle", closed_when_idle},
+    {"failing", failing},
+    {"tiles", tiles},
+    {"refused memory", refused_memory},
     {"trace", trace},
 };
 

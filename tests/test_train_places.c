@@ -30,6 +30,12 @@ static void ranks_change_no_bit(void)
 		struct train_graph_outcome whole = train_graph_step(session, &c, &one),
 					   here = train_graph_step(session, &c, &plan);
 		train_graph_near(&c, &whole, &here, names[n]);
+		struct train_graph_plan recomputing = plan;
+		recomputing.recomputed = c.config.layers;
+		recomputing.bounded = true;
+		struct train_graph_outcome again = train_graph_step(session, &c, &recomputing);
+		CHECK(train_graph_same_bits(&here, &again), "recomputed");
+		train_graph_drop(&again);
 		smalti_session_close(session, NULL);
 		for (size_t i = 0; i < TRAIN_GRAPH_SCHEDULERS; i++) {
 			struct smalti_session *other =
@@ -159,8 +165,11 @@ static void devices_share_a_step(void)
 		struct smalti_strategy strategy;
 		SUCCEEDS(smalti_strategy_read(&strategy, cases[i].strategy, NULL, PLACES, &error), &error,
 			 cases[i].strategy);
-		const struct train_graph_plan plan = {
-		    .band = 4, .scale = 1, .strategy = &strategy, .recomputed = cases[i].recomputed};
+		const struct train_graph_plan plan = {.band = 4,
+						      .scale = 1,
+						      .strategy = &strategy,
+						      .recomputed = cases[i].recomputed,
+						      .bounded = cases[i].recomputed > 0};
 		struct train_graph_outcome o = train_graph_step(on, &c, &plan);
 		train_graph_near(&c, &whole, &o, cases[i].strategy);
 		train_graph_drop(&o);

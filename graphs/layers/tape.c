@@ -33,6 +33,9 @@ void smalti_tape_free(struct smalti_tape *tape)
 		release_variable(tape, i);
 	for (int64_t i = 0; i < tape->count; i++)
 		free(tape->list[i].keys);
+	for (int part = 0; tape->barrier && part < tape->parts; part++)
+		smalti_tile_release(tape->barrier[part]);
+	free(tape->barrier);
 	free(tape->variables);
 	free(tape->gradients);
 	free(tape->list);
@@ -44,6 +47,34 @@ void smalti_tape_go(struct smalti_tape *tape, int part)
 {
 	tape->part = part;
 	smalti_task_group_place(tape->task_group, tape->place[part]);
+	smalti_task_group_behind(tape->task_group, tape->barrier ? tape->barrier[part] : NULL);
+}
+
+/* Makes the list of barriers; false, with the task group broken, without memory. */
+static bool has_barriers(struct smalti_tape *tape)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (!tape->barrier)
+		tape->barrier = smalti_calloc(tape->parts, sizeof(struct smalti_tile *), &error);
+	if (!tape->barrier)
+		smalti_task_group_break(tape->task_group, &error);
+	return tape->barrier;
+}
+
+void smalti_tape_barrier(struct smalti_tape *tape)
+{
+	struct smalti_task_group *task_group = tape->task_group;
+	const int here = tape->part;
+	if (!tape->bounded || !has_barriers(tape))
+		return;
+	for (int part = 0; part < tape->parts; part++) {
+		smalti_tape_go(tape, part);
+		smalti_task_group_behind(task_group, NULL);
+		if (!tape->barrier[part])
+			tape->barrier[part] = smalti_tile_new(task_group, 1, sizeof(float));
+		smalti_insert(clear, task_group, (.y = tape->barrier[part]), .bytes = sizeof(float));
+	}
+	smalti_tape_go(tape, here);
 }
 
 /* Forward */

@@ -53,9 +53,11 @@ struct smalti_variable {
 struct smalti_tape {
 	struct smalti_task_group *task_group;
 	bool records;
-	bool keeps_all;   /* no result is released before the tape */
-	int part, parts;  /* part: where tasks run */
-	const int *place; /* of each part */
+	bool keeps_all;               /* no result is released before the tape */
+	bool bounded;                 /* smalti_tape_barrier() orders tasks */
+	int part, parts;              /* part: where tasks run */
+	const int *place;             /* of each part */
+	struct smalti_tile **barrier; /* of each part: written by its last barrier; NULL: none was inserted */
 	struct smalti_variable *variables;
 	struct smalti_tile **gradients; /* of each variable at each part */
 	int64_t variable_count;
@@ -73,6 +75,10 @@ void smalti_tape_free(struct smalti_tape *tape);
 
 /* Has the following tasks run at a part. */
 void smalti_tape_go(struct smalti_tape *tape, int part);
+/* Makes later tasks begin behind all earlier ones of their part, if the tape is bounded. Otherwise tasks that
+ * need little run far ahead: layers are recomputed before they are read, and gradients of weights wait with
+ * all that they read. */
+void smalti_tape_barrier(struct smalti_tape *tape);
 /* Begins operations up to smalti_tape_end_task() that may become one task, and so may their backwards, under
  * the name `backward`. */
 void smalti_tape_begin_task(struct smalti_tape *tape, const struct smalti_fusion *fusion,

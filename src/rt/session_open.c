@@ -411,6 +411,7 @@ static int inspect_starpu(struct smalti_session *session, const struct smalti_se
 	    smalti_reproducible_check(session, error) < 0 ||
 	    (options->scratch && smalti_scratch_open(session, options->scratch, error) < 0))
 		return -1;
+	smalti_throttle_places(&session->throttle, smalti_places_count(session->places));
 	smalti_devices_alone_open(session, chosen_policy(options) != NULL);
 	session->task_bytes = min_task_bytes(session);
 	session->transfers = smalti_calloc(starpu_bus_get_count(), sizeof(*session->transfers), error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/throttle.h"
 
-enum { RESUME_AT = SMALTI_MAX_TASKS - SMALTI_MAX_TASKS / 4, SERVE_NANOSECONDS = 20000000 };
+enum { SERVE_NANOSECONDS = 20000000 };
 
 void smalti_throttle_open(struct smalti_throttle *throttle)
 {
@@ -12,6 +12,7 @@ void smalti_throttle_open(struct smalti_throttle *throttle)
 	pthread_mutexattr_destroy(&recursive);
 	smalti_mutex_open(&throttle->mutex);
 	smalti_condition_open(&throttle->room);
+	smalti_throttle_places(throttle, 1);
 }
 
 void smalti_throttle_close(struct smalti_throttle *throttle)
@@ -19,6 +20,17 @@ void smalti_throttle_close(struct smalti_throttle *throttle)
 	smalti_condition_close(&throttle->room);
 	smalti_mutex_close(&throttle->mutex);
 	pthread_mutex_destroy(&throttle->inserting);
+}
+
+void smalti_throttle_places(struct smalti_throttle *throttle, int places)
+{
+	throttle->max = SMALTI_MAX_TASKS * smalti_min(places, SMALTI_THROTTLED_PLACES);
+}
+
+/* Returns the number of tasks at which insertion goes on. */
+static int64_t resume_at(const struct smalti_throttle *throttle)
+{
+	return throttle->max - SMALTI_MAX_TASKS / 4;
 }
 
 void smalti_insertion_begin(struct smalti_throttle *throttle)
@@ -44,8 +56,8 @@ static void wait_and_serve(struct smalti_throttle *throttle)
 void smalti_throttle_enter(struct smalti_throttle *throttle)
 {
 	HOLD(&throttle->mutex);
-	if (throttle->tasks >= SMALTI_MAX_TASKS)
-		while (throttle->tasks > RESUME_AT)
+	if (throttle->tasks >= throttle->max)
+		while (throttle->tasks > resume_at(throttle))
 			wait_and_serve(throttle);
 	throttle->tasks++;
 }
@@ -59,7 +71,7 @@ int64_t smalti_throttle_tasks(struct smalti_throttle *throttle)
 void smalti_throttle_leave(struct smalti_throttle *throttle)
 {
 	HOLD(&throttle->mutex);
-	if (--throttle->tasks == RESUME_AT || throttle->waits_for_task_group)
+	if (--throttle->tasks == resume_at(throttle) || throttle->waits_for_task_group)
 		smalti_condition_broadcast(&throttle->room);
 }
 

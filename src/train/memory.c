@@ -207,7 +207,7 @@ int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct s
 		return 0;
 	struct smalti_step_plan chosen = {.micro_batch = choose_micro_batch(trainer, shape),
 					  .recomputed = again ? trainer->config.layers : 0,
-					  .bounded = again && counts};
+					  .bounded = again};
 	struct search s = {.trainer = trainer, .shape = shape, .error = SMALTI_NO_ERROR};
 	const int status = counts ? choose(&s, &chosen, error) : check_min(trainer, shape, &chosen, error);
 	if (counts)
