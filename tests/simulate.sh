@@ -133,6 +133,12 @@ pipeline --machine 4xA100-PCIe --steps 3 --strategy pipeline --precision f16
 ethernet --machine 2x8xL40-Ethernet --steps 2 --strategy ring --precision f16 --tile-tokens 16
 cluster --machine 2x8xH100-InfiniBand --steps 2 --strategy hybrid:cfg2.ring8 --precision f16 --tile-tokens 32 --blocking
 CASES
+# The bound by work is that of the GPUs that compute.
+several=(--machine 2xA100-NVLink --model sigma-256 --steps 1 --images 2 --precision f16)
+simulate with_two "${several[@]}"
+simulate with_one "${several[@]}" --gpus 1
+less "$(value with_two area_bound)" "$(value with_one area_bound)" 0.6
+
 # Steps of training: the same to the last digit; what more samples, recomputing, precision, and a second GPU change.
 while read -r name options; do
     # shellcheck disable=SC2086 # several words

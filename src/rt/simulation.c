@@ -397,9 +397,10 @@ struct smalti_simulation *smalti_simulation_take(struct smalti_session *session,
 	for (int node = 0; node < result->memory_count; node++)
 		result->memories[node].limit = (int64_t)starpu_memory_get_total((unsigned)node);
 	count_transfers(session, result);
-	for (int kind = 0; kind < run.kinds; kind++)
-		counts[kind] = kind_at(kind)->count;
+	int64_t gpus = starpu_cuda_worker_get_count(); /* the first of the machine's */
 	counts[0] = starpu_cpu_worker_get_count();
+	for (int kind = 1; kind < run.kinds; gpus -= counts[kind++])
+		counts[kind] = smalti_min(gpus, kind_at(kind)->count);
 	result->area = smalti_area_bound(run.costs, result->tasks, run.kinds, counts);
 	result->transfers = run.result.transfers =
 	    smalti_crossings_bound(run.crossings, counts[0], starpu_cuda_worker_get_count());
