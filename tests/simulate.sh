@@ -134,7 +134,7 @@ ethernet --machine 2x8xL40-Ethernet --steps 2 --strategy ring --precision f16 --
 cluster --machine 2x8xH100-InfiniBand --steps 2 --strategy hybrid:cfg2.ring8 --precision f16 --tile-tokens 32 --blocking
 CASES
 # The bound by work is that of the GPUs that compute.
-several=(--machine 2xA100-NVLink --model sigma-256 --steps 1 --images 2 --precision f16)
+several=(--machine 2xA100-NVLink --model sigma-512 --steps 1 --images 2 --precision f16)
 simulate with_two "${several[@]}"
 simulate with_one "${several[@]}" --gpus 1
 less "$(value with_two area_bound)" "$(value with_one area_bound)" 0.6
