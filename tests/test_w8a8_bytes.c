@@ -2,7 +2,6 @@
 /* Sums of products of bytes, by the text that CPUs with such products run (cpu/w8a8_bytes.h), in plain C. */
 #include "harness.h"
 #include "kernels/cpu/w8a8_bytes.h"
-#include "kernels/cpu/w8a8_tiles.h"
 
 #include <stdlib.h>
 #include <string.h>

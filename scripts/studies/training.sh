@@ -28,14 +28,16 @@ step() {
 }
 export -f step
 
-# growing: 8 samples for each GPU.
+# --blocking is for more than one node of eight GPUs alone: with it all exchanges have the rate of a GPU's part of the network.
+
+# growing: 8 samples and a lane for each GPU.
 growing() {
     local machine count exchanges
     for machine in "${links[@]}"; do
-        for count in 1 2 4 8; do
+        for count in 1 2 4 8 16 32 64; do
             for exchanges in '' ' --blocking'; do
-                [ "$count" -gt 1 ] || [ -z "$exchanges" ] || continue
-                echo "growing,$machine,$count,data,$((8 * count)),--model sigma-512 --precision bf16$exchanges"
+                [ "$count" -gt 8 ] || [ -z "$exchanges" ] || continue
+                echo "growing,$machine,$count,data,$((8 * count)),--model sigma-512 --precision bf16 --lanes $count$exchanges"
             done
         done
     done
@@ -166,6 +168,7 @@ by_links() {
             time[row, $2] = $7
             if ($3 == 1) one[$2] = $7
             efficiency[row, $2] = one[$2] / $7 / (weak ? 1 : $3)
+            if (!blocking($6)) rivals[$3, $2]++
             if (!blocking($6) && (!(($3, $2) in least) || $7 < least[$3, $2])) least[$3, $2] = $7
             bound[row] = bound[row] (bound[row] == "" ? "" : ", ") sprintf("%.2g", $12)
             if ($2 == machine[1]) { received[row] = $9 == 0 ? "" : sprintf("%.1f, %.1f", $9, $10); full[row] = $8 } }
@@ -176,7 +179,7 @@ by_links() {
                 for (k = 1; k <= count; k++) {
                     at = rows[i] SUBSEP machine[k]
                     cell = at in time ? seconds(time[at]) " s (" share(efficiency[at]) ")" : ""
-                    if (at in time && key[3] == "overlapped" && !weak && time[at] == least[key[1], machine[k]]) cell = "**" cell "**"
+                    if (at in time && key[3] == "overlapped" && rivals[key[1], machine[k]] > 1 && time[at] == least[key[1], machine[k]]) cell = "**" cell "**"
                     line = line " " cell " |"
                 }
                 line = line " " received[rows[i]] " | " (key[1] > 1 ? bound[rows[i]] : "") " | " full[rows[i]] " |"
@@ -205,6 +208,18 @@ of_memory() {
                 $11 < 0.1 ? "" : sprintf("%.1f", $11) }' "$results"
 }
 
+# of_scaling: what 2048 samples take on 64 GPUs beside eight, by the steps of 8 samples a GPU and the time of a sample on eight.
+of_scaling() {
+    awk -F, "$formats"'
+        $1 == "growing" && $2 == "'"${links[0]}"'" { step[$3, blocking($6)] = $7 }
+        $1 == "fixed" && $2 == "'"${links[0]}"'" && $3 == 8 && $4 == "data" { sample = (step[8, 0] - $7) / 7 }
+        END {
+            eight = step[8, 0] + (256 - 8) * sample
+            for (way = 0; way < 2; way++) many[way] = share(eight / 8 / (step[64, way] + (32 - 8) * sample))
+            printf "| efficiency of 64 A100 beside eight, 2048 samples of 512 px, the U-Net of Stable Diffusion 2 | %s, blocking %s | 101 %% | |\n",
+                many[0], many[1] }' "$results"
+}
+
 # of_published: the published steps beside simulated ones, in the order of published().
 of_published() {
     grep '^published,' "$results" | cut -d, -f7 | paste -d'|' - <(
@@ -219,14 +234,15 @@ END
     ) | awk -F'|' "$formats"'
         BEGIN { print "| what | simulated | published | |\n|---|---|---|---|" }
         { printf "| %s | %s s | %s s | %+.0f %% |\n", $2, seconds($1), $3, 100 * ($1 / $3 - 1) }'
+    of_scaling
 }
 
 training() {
     simulations >"$results.new"
     mv "$results.new" "$results"
-    printf 'A batch that grows, 8 samples of 512 pixels for each GPU: seconds of a step, and the efficiency, the time of one GPU / the time.\n\n'
+    printf 'A batch that grows, 8 samples of 512 pixels and a lane for each GPU: seconds of a step, and the efficiency, the time of one GPU / the time.\n\n'
     by_links growing 1
-    printf '\nA batch of 8 samples of 512 pixels: seconds of a step, and the efficiency, the time of one GPU / GPUs / the time.\n\n'
+    printf '\nA batch of 8 samples of 512 pixels in 8 lanes: seconds of a step, and the efficiency, the time of one GPU / GPUs / the time.\n\n'
     by_links fixed ''
     printf '\nA batch of 8 samples of 2048 pixels, on %s:\n\n' "\`${links[0]}\`"
     of_large

@@ -6,10 +6,10 @@ cpu_kernels = \
 	src/kernels/cpu/elementwise.c \
 	src/kernels/cpu/measure.c \
 	src/kernels/cpu/norms.c \
-	src/kernels/cpu/raw.c src/kernels/cpu/raw_parts.h src/kernels/cpu/raw_widen.h \
+	src/kernels/cpu/raw.c src/kernels/cpu/raw_parts.h src/kernels/cpu/raw_widen.h src/kernels/cpu/transpose.h \
 	src/kernels/cpu/table.c \
 	src/kernels/cpu/update_rows.c src/kernels/cpu/update_rows.h \
-	src/kernels/cpu/w8a8.c src/kernels/cpu/w8a8_bytes.h src/kernels/cpu/w8a8_pairs.h src/kernels/cpu/w8a8_tiles.h \
+	src/kernels/cpu/w8a8.c src/kernels/cpu/w8a8_bytes.h src/kernels/cpu/w8a8_pairs.h \
 	src/kernels/cpu/winograd.c src/kernels/cpu/winograd.h \
 	src/kernels/cpu/winograd_pack.c \
 	src/kernels/cpu/attention_parts.h \

@@ -5,7 +5,6 @@
 #else
 #include "kernels/cpu/w8a8_pairs.h"
 #endif
-#include "kernels/cpu/w8a8_tiles.h"
 
 /* Returns the largest magnitude of a row; NaN if a value is not finite. */
 INLINE float magnitude_of(enum smalti_dtype dtype, const void *x, int64_t first, int64_t count)
