@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contents of each codelet's buffers, from its arguments: by a row of cases.def, or by a function here. A
  * codelet without either does not link. */
+#include "base/int8.h"
 #include "bench/cases.h"
 #include "kernels/attention.h"
 #include "kernels/conditioning.h"
@@ -15,6 +16,7 @@
 static const int64_t kind_bytes[SMALTI_BENCH_KINDS] = {
     [SMALTI_BENCH_F32] = 4,
     [SMALTI_BENCH_F16] = 2,
+    [SMALTI_BENCH_INT8] = 1,
     [SMALTI_BENCH_BF16] = 2,
     [SMALTI_BENCH_SQUARES] = 4,
     [SMALTI_BENCH_IDS] = 4,
@@ -54,6 +56,8 @@ void smalti_bench_fill(enum smalti_bench_kind kind, int64_t count, uint32_t *sta
 			((uint16_t *)to)[i] = smalti_f32_to_f16(value);
 		else if (kind == SMALTI_BENCH_BF16)
 			((uint16_t *)to)[i] = smalti_f32_to_bf16(value);
+		else if (kind == SMALTI_BENCH_INT8) /* of any four bytes a scale, too, from 2e-5 to 0.9 */
+			((int8_t *)to)[i] = (int8_t)(56 + (*state >> 29));
 		else if (kind == SMALTI_BENCH_SQUARES)
 			((float *)to)[i] = value + 0.5f;
 		else if (kind == SMALTI_BENCH_IDS)
@@ -139,10 +143,18 @@ static struct smalti_bench_buffer packed_kernel(int64_t in, int64_t out, int str
 BUFFERS(matmul, .x = of(a->x_dtype, a->rows * a->in), .weight = packed_matrix(a->in, a->out, a->compute),
 	.bias = f32(a->out), .gate = f32(a->epilogue == SMALTI_EPILOGUE_GATE_ADD ? a->out : 0),
 	.y = of(a->result, a->rows * a->out))
+/* Describes rows of weights as a file has them. */
+static struct smalti_bench_buffer raw(enum smalti_dtype dtype, int64_t rows, int64_t in)
+{
+	if (dtype == SMALTI_I8)
+		return (struct smalti_bench_buffer){SMALTI_BENCH_INT8, rows * smalti_int8_stride(in)};
+	return of(dtype, rows * in);
+}
+
 BUFFERS(matmul_raw, .x = of(a->matmul.x_dtype, a->matmul.rows * a->matmul.in),
-	.part0 = of(a->dtype[0], a->part_out[0] * a->matmul.in),
-	.part1 = of(a->dtype[1], a->part_out[1] * a->matmul.in),
-	.part2 = of(a->dtype[2], a->part_out[2] * a->matmul.in), .bias = f32(a->matmul.out),
+	.part0 = raw(a->dtype[0], a->part_out[0], a->matmul.in),
+	.part1 = raw(a->dtype[1], a->part_out[1], a->matmul.in),
+	.part2 = raw(a->dtype[2], a->part_out[2], a->matmul.in), .bias = f32(a->matmul.out),
 	.y = of(a->matmul.result, a->matmul.rows * a->matmul.out))
 
 void smalti_bench_attention(const struct attention_arguments *a, struct attention_extents *extents)
