@@ -227,8 +227,21 @@ done <<'REFUSED'
 2|--caption-tokens: expected at most 120, which is what the model reads; found 121|--model alpha-512 --precision f16 --caption-tokens 121
 2|resolution bins: expected those of 128, 256, 512, 1024, 2048 or 2880, found 100|--img-size 100 --caption-tokens 20
 2|--items|--items 0
-2|are of images and training|--strategy ring
 REFUSED
+while IFS='|' read -r what options; do
+    # shellcheck disable=SC2086 # several words
+    refuse 2 "${options%% *}: a simulation of $what has no such option" "$SMALTI" simulate --machine 1xA100-PCIe $options
+done <<'OTHERS'
+images|--batch 2
+images|--caption-tokens 20
+images|--items 2
+training|--images 2 train
+training|--prompt a train
+training|--t5 train
+extraction|--strategy ring extract
+extraction|--steps 2 extract
+extraction|--recompute block extract
+OTHERS
 
 [ "$(value cores transfer_bound)" = 0 ] || fail "transfers of a machine without GPUs"
 for name in one dmda ulysses slow ethernet; do

@@ -35,12 +35,56 @@ int smalti_simulate_operands(struct smalti_simulate_options *options, int count,
 		if (strcmp(operands[0], smalti_simulated_jobs[job]) == 0)
 			options->job = (enum smalti_simulated_job)job;
 	const int taken = options->job != SMALTI_SIMULATED_IMAGES;
-	if (options->job == SMALTI_SIMULATED_TRAINING && !options->has_steps)
+	if (options->job == SMALTI_SIMULATED_TRAINING && !options->given.steps)
 		options->request.steps = TRAINING_STEPS;
 	if (count > taken)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "unexpected operand '%.99s': expected train or extract, or none",
 				   operands[taken]);
+	return 0;
+}
+
+/* Refuses options of other jobs. */
+static int check_job(const struct smalti_simulate_options *options, struct smalti_error *error)
+{
+	enum {
+		IMAGES = 1 << SMALTI_SIMULATED_IMAGES,
+		TRAINING = 1 << SMALTI_SIMULATED_TRAINING,
+		EXTRACTION = 1 << SMALTI_SIMULATED_EXTRACTION
+	};
+	const struct {
+		const char *name;
+		bool given;
+		unsigned jobs;
+	} limited[] = {
+	    {"--prompt", options->given.prompt, IMAGES},
+	    {"--images", options->given.images, IMAGES},
+	    {"--steps", options->given.steps, IMAGES | TRAINING},
+	    {"--guidance", options->given.guidance, IMAGES},
+	    {"--tile-tokens", options->request.tile_tokens != 0, IMAGES | TRAINING},
+	    {"--tile-rows", options->request.tile_rows != 0, IMAGES},
+	    {"--grain", options->given.grain, IMAGES},
+	    {"--caption-tokens", options->given.caption_tokens, TRAINING | EXTRACTION},
+	    {"--items", options->given.items, EXTRACTION},
+	    {"--img-size", options->given.image_size, EXTRACTION},
+	    {"--t5", options->extraction.t5, EXTRACTION},
+	    {"--vae", options->extraction.vae, EXTRACTION},
+	    {"--batch", options->given.batch, TRAINING},
+	    {"--lanes", options->given.lanes, TRAINING},
+	    {"--micro", options->given.micro, TRAINING},
+	    {"--recompute", options->given.recomputation, TRAINING},
+	    {"--optimizer", options->given.optimizer, TRAINING},
+	    {"--strategy", options->request.strategy, IMAGES | TRAINING},
+	    {"--shares", options->request.shares, IMAGES | TRAINING},
+	    {"--blocking", options->blocking, IMAGES | TRAINING},
+	};
+	static const char *const names[] = {[SMALTI_SIMULATED_IMAGES] = "images",
+					    [SMALTI_SIMULATED_TRAINING] = "training",
+					    [SMALTI_SIMULATED_EXTRACTION] = "extraction"};
+	for (size_t i = 0; i < COUNT_OF(limited); i++)
+		if (limited[i].given && !(limited[i].jobs & 1u << options->job))
+			return smalti_fail(error, SMALTI_EINVAL, "%s: a simulation of %s has no such option",
+					   limited[i].name, names[options->job]);
 	return 0;
 }
 
@@ -55,15 +99,9 @@ static int check(const struct smalti_simulate_options *options, struct smalti_er
 	if (!options->machine && !options->calibrate)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "--machine is missing; --machines lists those that there are");
-	if (options->job == SMALTI_SIMULATED_EXTRACTION &&
-	    (options->request.strategy || options->request.shares || options->blocking))
-		return smalti_fail(
-		    error, SMALTI_EINVAL,
-		    "--strategy, --shares and --blocking are of images and training: an extraction "
-		    "has many captions and pictures, each of which is computed where there is room");
 	if (options->trace && options->sched && strchr(options->sched, ','))
 		return smalti_fail(error, SMALTI_EINVAL, "--trace is of one simulation: name one policy");
-	return 0;
+	return check_job(options, error);
 }
 
 static int simulate_one(const struct smalti_simulate_options *options, const char *policy,

@@ -16,7 +16,6 @@ struct smalti_simulate_options {
 	int64_t cpus, gpus;
 	int64_t gpu_memory_limit;
 	const char *trace;
-	bool has_steps;
 	enum smalti_simulated_job {
 		SMALTI_SIMULATED_IMAGES,
 		SMALTI_SIMULATED_TRAINING,
@@ -31,6 +30,11 @@ struct smalti_simulate_options {
 		int64_t batch, lanes, micro;
 		int recomputation, optimizer; /* enum smalti_recomputation, enum smalti_optimizer_kind */
 	} training;
+	struct { /* options that not every job has */
+		bool prompt, images, steps, guidance, grain;
+		bool caption_tokens, items, image_size;
+		bool batch, lanes, micro, recomputation, optimizer;
+	} given;
 };
 
 enum { SMALTI_CAPTION_TOKENS = 300 };
