@@ -33,9 +33,12 @@ struct smalti_model *embedded_open_in(struct smalti_session *session, enum smalt
 	return open_with(session, precision, NULL);
 }
 
-struct smalti_model *embedded_open_golden(struct smalti_session *session, enum smalti_precision precision)
+struct smalti_model *embedded_open_golden(struct smalti_session *session, enum smalti_precision precision,
+					  const char *transformer)
 {
-	return open_with(session, precision, test_data("golden/transformer"));
+	char name[64];
+	snprintf(name, sizeof(name), "golden/%s", transformer);
+	return open_with(session, precision, test_data(name));
 }
 
 void embedded_close(struct smalti_session *session, struct smalti_model *model)

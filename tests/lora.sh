@@ -10,7 +10,7 @@ cd "$work"
 trap 'kill -9 ${server:-} 2>/dev/null || true; rm -rf "$work"' EXIT
 
 # The reference's images, by the option and by a line's own key.
-image=(-q --size 128x128 --steps 10 --seed 5 --save-latents)
+image=(-q --size 128x128 --steps 10 --seed 5 --save-latents --transformer "$SMALTI_TESTDATA/golden/transformer-2")
 prompt='a blue heart below a green star on a yellow background'
 merged() {
     "$SMALTI" generate "${image[@]}" -p "$prompt" -o "merged/$1.png" "${@:2}"

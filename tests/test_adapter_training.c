@@ -80,10 +80,10 @@ static void open_trial(struct trial *t, const struct adapter_case *c, enum smalt
 	const struct smalti_lora_shape shape = {c->rank, c->alpha, c->targets};
 	*t = (struct trial){.c = c};
 	SUCCEEDS(
-	    smalti_transformer_config_read(test_model("tesserae/transformer/config.json"), &config, &error),
+	    smalti_transformer_config_read(test_data("golden/transformer-2/config.json"), &config, &error),
 	    &error, c->name);
 	t->checkpoint =
-	    smalti_checkpoint_open(test_model("tesserae/transformer"), SMALTI_STEM_DIFFUSERS, NULL, &error);
+	    smalti_checkpoint_open(test_data("golden/transformer-2"), SMALTI_STEM_DIFFUSERS, NULL, &error);
 	t->task_group = smalti_task_group_new(session, "adapters", 0, &error);
 	t->base =
 	    smalti_parameters_new(t->task_group, &smalti_dit_trained, &config, &smalti_strategy_none, &error);

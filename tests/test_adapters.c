@@ -59,7 +59,7 @@ static struct smalti_adapter_set *open_set(const struct golden *golden)
 	}
 	SUCCEEDS(smalti_t5_config_read(test_model("tesserae/text_encoder/config.json"), &t5, &error), &error,
 		 "config");
-	SUCCEEDS(smalti_transformer_config_read(test_model("tesserae/transformer/config.json"), &transformer,
+	SUCCEEDS(smalti_transformer_config_read(test_data("golden/transformer-2/config.json"), &transformer,
 						&error),
 		 &error, "config");
 	struct smalti_adapter_set *set = smalti_adapters_open(loras, count, &t5, &transformer, &error);
@@ -67,12 +67,11 @@ static struct smalti_adapter_set *open_set(const struct golden *golden)
 	return set;
 }
 
-static struct smalti_checkpoint *open_checkpoint(const char *component, const char *stem)
+static struct smalti_checkpoint *open_checkpoint(const char *directory, const char *stem)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_checkpoint *checkpoint =
-	    smalti_checkpoint_open(test_model(component), stem, NULL, &error);
-	SUCCEEDS(checkpoint ? 0 : -1, &error, component);
+	struct smalti_checkpoint *checkpoint = smalti_checkpoint_open(directory, stem, NULL, &error);
+	SUCCEEDS(checkpoint ? 0 : -1, &error, directory);
 	return checkpoint;
 }
 
@@ -87,10 +86,11 @@ static void forward(const struct golden *golden, enum smalti_dtype compute, bool
 	int64_t timestep; /* I64, which checkpoints do not have */
 	memcpy(&timestep, smalti_safetensors_find(file, "t")->data, sizeof(timestep));
 	SUCCEEDS(
-	    smalti_transformer_config_read(test_model("tesserae/transformer/config.json"), &config, &error),
+	    smalti_transformer_config_read(test_data("golden/transformer-2/config.json"), &config, &error),
 	    &error, "config");
 	struct smalti_adapter_set *set = open_set(golden);
-	struct smalti_checkpoint *checkpoint = open_checkpoint("tesserae/transformer", SMALTI_STEM_DIFFUSERS);
+	struct smalti_checkpoint *checkpoint =
+	    open_checkpoint(test_data("golden/transformer-2"), SMALTI_STEM_DIFFUSERS);
 	checkpoint->adapters = merged ? set : NULL;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
 	struct smalti_denoiser *base = smalti_dit_new(task_group, &config, checkpoint, compute, &error);
@@ -158,7 +158,7 @@ static void merged_matrices(void)
 		struct smalti_error error = SMALTI_NO_ERROR;
 		struct smalti_adapter_set *set = open_set(&golden);
 		struct smalti_checkpoint *checkpoint =
-		    open_checkpoint("tesserae/transformer", SMALTI_STEM_DIFFUSERS);
+		    open_checkpoint(test_data("golden/transformer-2"), SMALTI_STEM_DIFFUSERS);
 		struct smalti_tensor_view view;
 		SUCCEEDS(smalti_checkpoint_find(checkpoint, dot + strlen(".merged."), expected->rank,
 						expected->shape, &view, &error),
@@ -205,7 +205,8 @@ static void text_encoder(void)
 	}
 	struct smalti_adapter_set *set = open_set(&golden);
 	CHECK(smalti_adapter_set_changes(set, 0) && !smalti_adapter_set_changes(set, 1), "T5 alone");
-	struct smalti_checkpoint *checkpoint = open_checkpoint("tesserae/text_encoder", SMALTI_STEM_T5);
+	struct smalti_checkpoint *checkpoint =
+	    open_checkpoint(test_model("tesserae/text_encoder"), SMALTI_STEM_T5);
 	checkpoint->adapters = set;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
 	struct smalti_text_encoder *t5 = smalti_t5_new(task_group, &config, checkpoint, SMALTI_F32, &error);

@@ -90,7 +90,7 @@ static void compare_with_reference(struct tolerance t)
 	struct received received[CASES] = {0};
 	struct smalti_prompt_line lines[CASES];
 	session = stage_session(NULL, 0);
-	model = embedded_open_golden(session, t.precision);
+	model = embedded_open_golden(session, t.precision, "transformer");
 	t.hundredths *= session->device_counts.sum && t.precision == SMALTI_PRECISION_F32 ? 2 : 1;
 	struct smalti_batch *batch = smalti_batch_open(model, &error);
 	struct smalti_prompts *cases = smalti_prompts_open(test_data("golden/generate/cases.jsonl"), &error);

@@ -75,7 +75,8 @@ static bool is_ddim(const char *id)
 	return strstr(id, "ddim");
 }
 
-/* Opens the model; for DDIM with the configuration of these cases, whose timesteps are leading. */
+/* Opens the model of the reference; for DDIM with the configuration of these cases, whose timesteps are
+ * leading. */
 static void open_model(bool ddim)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -83,6 +84,7 @@ static void open_model(bool ddim)
 	char directory[512];
 	static const char text[] = "{\"_class_name\": \"DDIMScheduler\", \"clip_sample\": false}";
 	smalti_model_defaults(&options);
+	options.transformer = test_data("golden/transformer-2");
 	session = stage_session(NULL, 0);
 	if (ddim) {
 		snprintf(directory, sizeof(directory), "%s",

@@ -116,7 +116,7 @@ static void check_component(const char *component, const char *stem, enum smalti
 		const double off = test_max_error(a, b, count) / test_max_abs(a, count);
 		CHECK(off <= (!coded                                 ? 0
 			      : quantization == SMALTI_QUANTIZE_INT8 ? 0.5001 / 127
-								     : 1. / 28),
+								     : 1.0001 / 28),
 		      old->name);
 		free(a);
 		free(b);

@@ -67,7 +67,7 @@ static void open_model(void)
 	golden = text ? smalti_json_parse(text, length, &error) : NULL;
 	CHECK(golden, error.message);
 	free(text);
-	model = embedded_open(session);
+	model = embedded_open_golden(session, SMALTI_PRECISION_F32, "transformer-2");
 	free(model->step_cache_path);
 	model->step_cache_path = smalti_format(&error, "%s", write_table());
 }
