@@ -9,11 +9,6 @@
  * weights are prefetched and the next block is copied, a few cache lines at a time. Pieces depend on the
  * number of inputs alone, and so does the order of all sums: one input after the other in a piece, then one
  * piece after the other. */
-#if VEC_BYTES == 64
-enum { ROWS = 14 };
-#else
-enum { ROWS = 6 };
-#endif
 enum {
 	DEPTH = SMALTI_RAW_DEPTH,
 	X_STRIDE = DEPTH + LINE, /* not a power of two: rows would share places in the cache */
@@ -235,24 +230,9 @@ static void tile_of(int64_t rows, int64_t depth, const float *x, const float *w,
 #define TILE(count)                                                                                          \
 	case count:                                                                                          \
 		tile(count, depth, x, w, add, aside, z);                                                     \
-		break
+		break;
 	switch (rows) {
-		TILE(1);
-		TILE(2);
-		TILE(3);
-		TILE(4);
-		TILE(5);
-		TILE(6);
-#if VEC_BYTES == 64
-		TILE(7);
-		TILE(8);
-		TILE(9);
-		TILE(10);
-		TILE(11);
-		TILE(12);
-		TILE(13);
-		TILE(14);
-#endif
+		EACH_ROWS(TILE)
 	}
 #undef TILE
 }

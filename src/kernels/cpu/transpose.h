@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Rows of weights, one for each output, with the outputs side by side. */
+/* Rows of weights, one for each output, with the outputs side by side; and the extent of a tile of sums that
+ * stays in registers. */
 #include "kernels/cpu/vector.h"
 #include "kernels/cpu/workspace.h"
 
@@ -10,6 +11,17 @@ enum {
 	OUTPUTS = VECTORS * LANES,
 	LINE_BYTES = 4 * LINE /* of an output's weights that are widened at a time */
 };
+
+/* Rows of a tile at most; EACH_ROWS(form) has all numbers of them. */
+#if VEC_BYTES == 64
+enum { ROWS = 14 };
+#define EACH_ROWS(form)                                                                                      \
+	form(1) form(2) form(3) form(4) form(5) form(6) form(7) form(8) form(9) form(10) form(11) form(12)   \
+	    form(13) form(14)
+#else
+enum { ROWS = 6 };
+#define EACH_ROWS(form) form(1) form(2) form(3) form(4) form(5) form(6)
+#endif
 
 /* Interleaves the elements first … of one vector with those of another, in each of `places` of 16 bytes. */
 #define MIX4(first, count)  (first), (first) + (count), (first) + 1, (first) + 1 + (count)

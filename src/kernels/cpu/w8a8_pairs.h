@@ -8,11 +8,6 @@
  * to sums of 32 bits, where 127² · 2 fits. A vector holds LANES outputs, and a tile of ROWS × OUTPUTS sums
  * stays in registers. Rows of x are widened once; OUTPUTS outputs' weights, a piece of the inputs at a time,
  * are widened and transposed into the first cache, and meet all rows. */
-#if VEC_BYTES == 64
-enum { ROWS = 14 };
-#else
-enum { ROWS = 6 };
-#endif
 enum {
 	DEPTH = 512,              /* inputs of a piece */
 	INPUTS = SMALTI_INT8_PAD, /* that are widened at a time: rows are a multiple of it */
@@ -159,24 +154,9 @@ static void tile_of(int64_t rows, int64_t depth, const char *x, int64_t x_stride
 #define TILE(count)                                                                                          \
 	case count:                                                                                          \
 		tile(count, depth, x, x_stride, weights, to, row);                                           \
-		break
+		break;
 	switch (rows) {
-		TILE(1);
-		TILE(2);
-		TILE(3);
-		TILE(4);
-		TILE(5);
-		TILE(6);
-#if VEC_BYTES == 64
-		TILE(7);
-		TILE(8);
-		TILE(9);
-		TILE(10);
-		TILE(11);
-		TILE(12);
-		TILE(13);
-		TILE(14);
-#endif
+		EACH_ROWS(TILE)
 	}
 #undef TILE
 }
