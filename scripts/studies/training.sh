@@ -34,7 +34,7 @@ export -f step
 growing() {
     local machine count exchanges
     for machine in "${links[@]}"; do
-        for count in 1 2 4 8 16 32 64; do
+        for count in 1 2 4 8 16; do
             for exchanges in '' ' --blocking'; do
                 [ "$count" -gt 8 ] || [ -z "$exchanges" ] || continue
                 echo "growing,$machine,$count,data,$((8 * count)),--model sigma-512 --precision bf16 --lanes $count$exchanges"
@@ -208,18 +208,6 @@ of_memory() {
                 $11 < 0.1 ? "" : sprintf("%.1f", $11) }' "$results"
 }
 
-# of_scaling: what 2048 samples take on 64 GPUs beside eight, by the steps of 8 samples a GPU and the time of a sample on eight.
-of_scaling() {
-    awk -F, "$formats"'
-        $1 == "growing" && $2 == "'"${links[0]}"'" { step[$3, blocking($6)] = $7 }
-        $1 == "fixed" && $2 == "'"${links[0]}"'" && $3 == 8 && $4 == "data" { sample = (step[8, 0] - $7) / 7 }
-        END {
-            eight = step[8, 0] + (256 - 8) * sample
-            for (way = 0; way < 2; way++) many[way] = share(eight / 8 / (step[64, way] + (32 - 8) * sample))
-            printf "| efficiency of 64 A100 beside eight, 2048 samples of 512 px, the U-Net of Stable Diffusion 2 | %s, blocking %s | 101 %% | |\n",
-                many[0], many[1] }' "$results"
-}
-
 # of_published: the published steps beside simulated ones, in the order of published().
 of_published() {
     grep '^published,' "$results" | cut -d, -f7 | paste -d'|' - <(
@@ -234,7 +222,6 @@ END
     ) | awk -F'|' "$formats"'
         BEGIN { print "| what | simulated | published | |\n|---|---|---|---|" }
         { printf "| %s | %s s | %s s | %+.0f %% |\n", $2, seconds($1), $3, 100 * ($1 / $3 - 1) }'
-    of_scaling
 }
 
 training() {
