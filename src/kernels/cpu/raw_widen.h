@@ -13,20 +13,11 @@ INLINE void turn_floats(const enum smalti_dtype compute, const char *staged, flo
 {
 	UNROLL
 	for (int v = 0; v < VECTORS; v++) {
-		vec rows[4], turned[4];
+		vec rows[4];
 		UNROLL
 		for (int i = 0; i < 4; i++)
 			rows[i] = gather_places(staged + (v * LANES + i) * LINE_BYTES, 4 * LINE_BYTES);
-		UNROLL
-		for (int round = 0; round < 2; round++) {
-			UNROLL
-			for (int i = 0; i < 2; i++) {
-				vec a = rows[i], b = rows[i + 2];
-				turned[2 * i] = __builtin_shufflevector(a, b, FLOATS_FROM(0));
-				turned[2 * i + 1] = __builtin_shufflevector(a, b, FLOATS_FROM(2));
-			}
-			memcpy(rows, turned, sizeof(rows));
-		}
+		TRANSPOSE(rows, 4, FLOATS_FROM(0), FLOATS_FROM(2));
 		UNROLL
 		for (int i = 0; i < 4; i++)
 			vec_store(to + i * OUTPUTS + v * LANES, vec_round(compute, rows[i]));
@@ -68,20 +59,11 @@ INLINE vec vec_of_integers(const int8_t *from)
 INLINE void turn_integers(const char *staged, float *to)
 {
 	for (int first = 0; first < OUTPUTS; first += 16) {
-		integers rows[16] = {0}, turned[16];
+		integers rows[16] = {0};
 		UNROLL
 		for (int i = 0; i < smalti_min(16, OUTPUTS - first); i++)
 			memcpy(&rows[i], staged + (first + i) * LINE_BYTES, sizeof(rows[i]));
-		UNROLL
-		for (int round = 0; round < 4; round++) {
-			UNROLL
-			for (int i = 0; i < 8; i++) {
-				integers a = rows[i], b = rows[i + 8];
-				turned[2 * i] = __builtin_shufflevector(a, b, MIX16(0, 16));
-				turned[2 * i + 1] = __builtin_shufflevector(a, b, MIX16(8, 16));
-			}
-			memcpy(rows, turned, sizeof(rows));
-		}
+		TRANSPOSE(rows, 16, MIX16(0, 16), MIX16(8, 16));
 		for (int i = 0; i < 16; i++)
 			for (int o = 0; o < 16 && first + o < OUTPUTS; o += LANES)
 				vec_store(to + i * OUTPUTS + first + o,

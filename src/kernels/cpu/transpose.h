@@ -39,6 +39,23 @@ enum { ROWS = 6 };
 #define FLOATS_FROM(first) EACH_PLACE(MIX4, first, 4, LANES)
 #define HALVES_FROM(first) EACH_PLACE(MIX8, first, 8, 2 * LANES)
 
+/* Transposes blocks of `count` × `count` elements in `count` vectors, by rounds that interleave the first
+ * half of the vectors with the second: the lower and the upper halves of their places. */
+#define TRANSPOSE(rows, count, lower, upper)                                                                 \
+	do {                                                                                                 \
+		__typeof__((rows)[0]) turned[count];                                                         \
+		UNROLL                                                                                       \
+		for (int round = 0; round < __builtin_ctz(count); round++) {                                 \
+			UNROLL                                                                               \
+			for (int i = 0; i < (count) / 2; i++) {                                              \
+				__typeof__((rows)[0]) a = (rows)[i], b = (rows)[i + (count) / 2];            \
+				turned[2 * i] = __builtin_shufflevector(a, b, lower);                        \
+				turned[2 * i + 1] = __builtin_shufflevector(a, b, upper);                    \
+			}                                                                                    \
+			memcpy((rows), turned, sizeof(turned));                                              \
+		}                                                                                            \
+	} while (0)
+
 typedef uint16_t halves __attribute__((vector_size(VEC_BYTES)));
 typedef float place __attribute__((vector_size(16)));
 
@@ -80,18 +97,8 @@ INLINE void stage(const char *from, int64_t stride, int64_t outputs, int64_t byt
 /* Transposes eight elements of 16 bits of OUTPUTS rows, which lie `stride` bytes apart. */
 INLINE void transpose_halves(const char *from, int64_t stride, halves rows[8])
 {
-	halves turned[8];
 	UNROLL
 	for (int i = 0; i < 8; i++)
 		rows[i] = (halves)gather_places(from + i * stride, 8 * stride);
-	UNROLL
-	for (int round = 0; round < 3; round++) {
-		UNROLL
-		for (int i = 0; i < 4; i++) {
-			halves a = rows[i], b = rows[i + 4];
-			turned[2 * i] = __builtin_shufflevector(a, b, HALVES_FROM(0));
-			turned[2 * i + 1] = __builtin_shufflevector(a, b, HALVES_FROM(4));
-		}
-		memcpy(rows, turned, sizeof(turned));
-	}
+	TRANSPOSE(rows, 8, HALVES_FROM(0), HALVES_FROM(4));
 }

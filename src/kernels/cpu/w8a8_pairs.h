@@ -70,17 +70,15 @@ INLINE void widen_inputs(const char *from, int64_t stride, integer *to)
 /* Widens a piece to [depth / 2, OUTPUTS] pairs; repeats the last output up to OUTPUTS. */
 INLINE void widen_piece(const struct piece *piece, integer *to)
 {
-	char staged[WIDENED];
+	char staged[OUTPUTS * LINE_BYTES] __attribute__((aligned(LINE_BYTES)));
 	for (int64_t k = 0; k < piece->depth; k += INPUTS, to += WIDENED) {
 		const char *from = (const char *)piece->from + k;
 		if (piece->outputs == OUTPUTS) {
 			widen_inputs(from, piece->stride, to);
 			continue;
 		}
-		for (int64_t o = 0; o < OUTPUTS; o++)
-			memcpy(staged + o * INPUTS, from + smalti_min(o, piece->outputs - 1) * piece->stride,
-			       INPUTS);
-		widen_inputs(staged, INPUTS, to);
+		stage(from, piece->stride, piece->outputs, INPUTS, staged);
+		widen_inputs(staged, LINE_BYTES, to);
 	}
 }
 
