@@ -10,6 +10,7 @@ libharness_la_SOURCES = \
 	tests/device_session.h tests/driver.h tests/moved.h tests/harness.c tests/harness.h \
 	tests/judge.c tests/judge.h \
 	tests/kernel_case.c tests/kernel_case.h \
+	tests/w8a8_case.h \
 	tests/matmul_case.c tests/matmul_case.h \
 	tests/images.c tests/images.h \
 	tests/sanitized.h \
@@ -32,7 +33,7 @@ base_tests = tests/test_bins tests/test_error tests/test_file tests/test_fp8 tes
 	tests/test_queue tests/test_rate tests/test_set
 kernels_tests = tests/test_attention tests/test_attention_bits tests/test_backward tests/test_conv tests/test_dense \
 	tests/test_elementwise tests/test_isa tests/test_matmul tests/test_matmul_int8 tests/test_matmul_raw tests/test_norms \
-	tests/test_onednn tests/test_optimizers tests/test_resize tests/test_w8a8_bytes
+	tests/test_onednn tests/test_optimizers tests/test_resize tests/test_w8a8_amx tests/test_w8a8_bytes
 files_tests = tests/test_adapter_files tests/test_archives tests/test_bad_dataset tests/test_caption tests/test_checkpoint \
 	tests/test_config tests/test_config_scheduler tests/test_dataset tests/test_dataset_damage \
 	tests/test_dataset_files tests/test_dataset_sources tests/test_deflate tests/test_exif tests/test_gguf \

@@ -140,12 +140,12 @@ static void sums_are_exact_on_all_instruction_sets(void)
 			const struct smalti_tensor_view *x = find(file, cases[i], "x"),
 							*q = find(file, cases[i], "int8.q");
 			const int64_t rows = x->shape[0], in = x->shape[1], out = q->shape[0];
-			const int64_t stride = smalti_round_up(in, 2 * SMALTI_INT8_PAD);
+			const int64_t room = smalti_round_up(rows, SMALTI_W8A8_ROWS);
 			const int8_t *expected = find(file, cases[i], "w8a8.xq")->data;
 			float *values = golden_values(x),
 			      *scales = golden_values(find(file, cases[i], "int8.scale"));
 			float *found = calloc((size_t)rows, sizeof(*found));
-			void *rounded = calloc((size_t)(rows * stride), sizeof(int16_t));
+			void *rounded = calloc((size_t)room, (size_t)smalti_w8a8_row_bytes(in));
 			int32_t *sums = calloc((size_t)(rows * out), sizeof(*sums));
 			char *weights = rows_of(out, in, q->data, scales), *one = unit_rows(in);
 			int32_t *integers = calloc((size_t)(rows * in), sizeof(*integers));

@@ -25,9 +25,17 @@ const char *smalti_isa_name(enum smalti_isa isa)
 /* Asks the kernel for AMX's tiles for this process; threads made later have them too. */
 static bool obtain_amx(void)
 {
-	enum { REQUEST = 0x1023, TILE_DATA = 18, TILE_STATE = 3 << 17, BF16 = 1 << 22, TILES = 1 << 24 };
+	enum {
+		REQUEST = 0x1023,
+		TILE_DATA = 18,
+		TILE_STATE = 3 << 17,
+		BF16 = 1 << 22,
+		TILES = 1 << 24,
+		INT8 = 1 << 25
+	};
 	unsigned eax, ebx, ecx, edx, low, high;
-	if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || !(edx & BF16) || !(edx & TILES))
+	if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || !(edx & BF16) || !(edx & TILES) ||
+	    !(edx & INT8))
 		return false;
 	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
 	return (low & TILE_STATE) == TILE_STATE && !syscall(SYS_arch_prctl, REQUEST, TILE_DATA);
@@ -69,7 +77,7 @@ static void list_features(void)
 	    {"avx2", 7, 0, 1, 5},        {"avx512f", 7, 0, 1, 16},     {"avx512dq", 7, 0, 1, 17},
 	    {"avx512bw", 7, 0, 1, 30},   {"avx512vl", 7, 0, 1, 31},    {"avx512_vnni", 7, 0, 2, 11},
 	    {"avx512_bf16", 7, 1, 0, 5}, {"avx512_fp16", 7, 0, 3, 23}, {"amx_tile", 7, 0, 3, 24},
-	    {"amx_bf16", 7, 0, 3, 22},   {"amx_fp16", 7, 1, 0, 21},
+	    {"amx_bf16", 7, 0, 3, 22},   {"amx_int8", 7, 0, 3, 25},    {"amx_fp16", 7, 1, 0, 21},
 	};
 	char *end = features;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

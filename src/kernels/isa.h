@@ -9,7 +9,7 @@ enum smalti_isa {
 	SMALTI_ISA_AVX2,
 	SMALTI_ISA_AVX512,
 	SMALTI_ISA_AVX512_BF16, /* and dot products of bf16, and of bytes */
-	SMALTI_ISA_AMX,         /* and tiles of bf16 */
+	SMALTI_ISA_AMX,         /* and tiles of bf16 and of bytes */
 	SMALTI_ISAS
 };
 

@@ -7,6 +7,7 @@
 #include "kernels/cpu/update_rows.h"
 #include "kernels/isa.h"
 #include "kernels/matmul.h"
+#include "kernels/matmul_w8a8.h"
 #include "kernels/moments.h"
 
 /* How scores [keys, queries] and the gradients of their softmax, f32, become the weights and the scores'

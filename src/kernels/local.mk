@@ -9,7 +9,8 @@ cpu_kernels = \
 	src/kernels/cpu/raw.c src/kernels/cpu/raw_parts.h src/kernels/cpu/raw_widen.h src/kernels/cpu/transpose.h \
 	src/kernels/cpu/table.c \
 	src/kernels/cpu/update_rows.c src/kernels/cpu/update_rows.h \
-	src/kernels/cpu/w8a8.c src/kernels/cpu/w8a8_bytes.h src/kernels/cpu/w8a8_pairs.h \
+	src/kernels/cpu/w8a8.c src/kernels/cpu/w8a8_tiles.h src/kernels/cpu/w8a8_lanes.h src/kernels/cpu/w8a8_bytes.h \
+	src/kernels/cpu/w8a8_pairs.h \
 	src/kernels/cpu/winograd.c src/kernels/cpu/winograd.h \
 	src/kernels/cpu/winograd_pack.c \
 	src/kernels/cpu/attention_parts.h \
@@ -37,13 +38,13 @@ cpu_bf16_kernels = $(cpu_kernels) \
 	src/kernels/cpu/attention_bf16.c \
 	src/kernels/cpu/dense_bf16.c \
 	src/kernels/cpu/raw_bf16.c \
-	src/kernels/cpu/tiles.h
+	src/kernels/cpu/amx.h src/kernels/cpu/tiles.h src/kernels/cpu/w8a8_amx.h
 libcpu_avx512_bf16_la_SOURCES = $(cpu_bf16_kernels)
 libcpu_avx512_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=avx512_bf16
 libcpu_avx512_bf16_la_CFLAGS = $(plain_cflags) $(avx512_flags) -mavx512vnni -mavx512bf16
 libcpu_amx_la_SOURCES = $(cpu_bf16_kernels)
 libcpu_amx_la_CPPFLAGS = $(AM_CPPFLAGS) -DSMALTI_CPU_ISA=amx
-amx_flags = $(avx512_flags) -mavx512vnni -mavx512bf16 -mamx-tile -mamx-bf16
+amx_flags = $(avx512_flags) -mavx512vnni -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8
 libcpu_amx_la_CFLAGS = $(plain_cflags) $(amx_flags)
 libcore_la_LIBADD += libcpu_avx2.la libcpu_avx512.la libcpu_avx512_bf16.la libcpu_amx.la
 endif

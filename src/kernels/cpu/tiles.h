@@ -7,9 +7,14 @@
  *   b  [16 pairs of terms, 16 columns, 2] bf16;
  *   c  [16 rows, 16 columns] f32.
  * Between tiles_begin() and tiles_end() the thread's tile registers are this file's. */
+#if defined(__AMX_BF16__)
+#include "kernels/cpu/amx.h"
+#else
 #include "kernels/cpu/vector.h"
+enum { TILE = 16 };
+#endif
 
-enum { TILE = 16, TILE_TERMS = 32, TILE_FLOATS = TILE * TILE, TILE_BYTES = 4 * TILE_FLOATS };
+enum { TILE_TERMS = 32, TILE_FLOATS = TILE * TILE, TILE_BYTES = 4 * TILE_FLOATS };
 
 /* A block of at most 2 × 2 tiles of c: c (+)= Σ a·b over `terms`. The last tiles of a and b have zeros behind
  * the terms. Distances are in tiles. */
@@ -63,30 +68,6 @@ INLINE vec read_rounded(enum smalti_dtype dtype, const char *from, int64_t count
 }
 
 #if defined(__AMX_BF16__)
-
-struct tile_config {
-	uint8_t palette, start_row, reserved[14];
-	uint16_t row_bytes[16];
-	uint8_t rows[16];
-};
-
-INLINE void tiles_begin(void)
-{
-	struct tile_config config = {.palette = 1};
-	for (int i = 0; i < 8; i++) {
-		config.row_bytes[i] = 64;
-		config.rows[i] = TILE;
-	}
-	__asm__ volatile("ldtilecfg %0" : : "m"(config));
-}
-
-INLINE void tiles_end(void)
-{
-	_tile_release();
-}
-
-/* gcc's intrinsics do not say that they read and write memory. */
-#define TILES_FENCE() __asm__ volatile("" : : : "memory")
 
 /* Multiplies: tiles 0 to 3 hold c, 4 and 5 a, 6 and 7 b. */
 INLINE void tiles_multiply(const int rows, const int columns, const bool add, const struct tile_product *p)

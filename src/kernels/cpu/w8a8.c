@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu/raw_parts.h"
-#if defined(__AVX512VNNI__)
-#include "kernels/cpu/w8a8_bytes.h"
-#else
-#include "kernels/cpu/w8a8_pairs.h"
-#endif
+#include "kernels/cpu/w8a8_tiles.h"
 
 /* Returns the largest magnitude of a row; NaN if a value is not finite. */
 INLINE float magnitude_of(enum smalti_dtype dtype, const void *x, int64_t first, int64_t count)
@@ -24,18 +20,24 @@ INLINE float magnitude_of(enum smalti_dtype dtype, const void *x, int64_t first,
 INLINE void round_row(enum smalti_dtype dtype, const void *x, int64_t first, int64_t count, integer *to,
 		      float *scale)
 {
-	const vec magic = vec_set1(0x1.8p23f),
-		  limit = vec_set1(127); /* adding it leaves a whole number, ties to even */
+	typedef integer integers __attribute__((vector_size(LANES * sizeof(integer))));
+	const vec magic = vec_set1(0x1.8p23f), /* adding it leaves a whole number, ties to even */
+	    limit = vec_set1(127);
+	ivec sums = {0};
+	int32_t sum = 0;
 	*scale = magnitude_of(dtype, x, first, count) / 127;
 	memset(to, 0, (size_t)x_row_bytes(count));
 	for (int64_t k = 0; k<count && * scale> 0; k += LANES) {
 		const vec value = vec_read(dtype, x, first + k, count - k) / vec_set1(*scale);
 		const vec rounded = vec_barrier(vec_max(vec_min(value, limit), -limit) + magic) - magic;
 		const ivec whole = __builtin_convertvector(rounded, ivec);
-		for (int64_t i = 0; i < smalti_min(count - k, LANES); i++)
-			to[k + i] = (integer)whole[i];
+		const integers narrow = __builtin_convertvector(whole, integers);
+		sums += whole;
+		memcpy(to + k, &narrow, (size_t)smalti_min(count - k, LANES) * sizeof(integer));
 	}
-	complete_row(to, count);
+	for (int i = 0; i < LANES; i++)
+		sum += sums[i];
+	complete_row(to, x_row_bytes(count), sum);
 }
 
 INLINE void round_rows(enum smalti_dtype dtype, int64_t rows, int64_t in, const void *x, integer *to,
@@ -58,19 +60,31 @@ void FOR_ISA(smalti_w8a8_sums)(int64_t rows, int64_t in, int64_t out, const void
 	all_sums(rows, in, out, x, weights, sums);
 }
 
-/* Sums become z in their place, row by row. */
-void FOR_ISA(smalti_w8a8_finish)(const struct smalti_matmul *m, int64_t row, int64_t rows,
+enum { COLUMNS = 64 }; /* whose results are finished together */
+
+/* Computes z of one row's sums from the scales of the row and of the outputs. */
+INLINE void scale_sums(const int32_t *sums, float scale, const float *scales, int64_t count, float *z)
+{
+	for (int64_t i = 0; i < count; i += LANES) {
+		const ivec sum = (ivec)vec_load_some(sums + i, smalti_min(count - i, LANES));
+		vec_store(z + i,
+			  __builtin_convertvector(sum, vec) * (vec_set1(scale) * vec_load(scales + i)));
+	}
+}
+
+void FOR_ISA(smalti_w8a8_finish)(const struct smalti_matmul *m, const struct smalti_part *part,
 				 const float *scales, const void *weights, const float *bias,
-				 const void *operand, int32_t *sums, void *y)
+				 const void *operand, const int32_t *sums, void *y)
 {
 	const struct smalti_raw_weight weight = {weights, SMALTI_I8, smalti_int8_stride(m->in)};
-	for (int64_t r = 0; r < rows; r++)
-		for (int64_t first = 0; first < m->out; first += LINE) {
-			float z[LINE];
-			const int64_t count = smalti_min(LINE, m->out - first);
-			for (int64_t i = 0; i < count; i++)
-				z[i] = (float)sums[r * m->out + first + i] *
-				       (scales[r] * scale_of(&weight, m->in, first + i));
-			finish_row(m, first, first + count, z, bias, operand, (row + r) * m->out, y);
+	for (int64_t done = 0; done < part->count; done += COLUMNS) {
+		float of_outputs[COLUMNS] = {0}, z[COLUMNS];
+		const int64_t first = part->first + done, count = smalti_min(COLUMNS, part->count - done);
+		for (int64_t i = 0; i < count; i++)
+			of_outputs[i] = scale_of(&weight, m->in, first + i);
+		for (int64_t r = 0; r < part->rows; r++) {
+			scale_sums(sums + r * part->count + done, scales[r], of_outputs, count, z);
+			finish_row(m, first, first + count, z, bias, operand, (part->row + r) * m->out, y);
 		}
+	}
 }
