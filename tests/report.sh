@@ -21,6 +21,7 @@ log() {
             printf '"decode":%d,"vae":%d,"write":%d,"busy":[%d,0]}\n' $t $t $t $t
         done
         printf '{"t":3,"devices":[{"name":"<b>GPU","busy":0.5,"bytes_to":3145728,"exposed":"x","memory":1e999}]}\n'
+        printf '{"t":3,"predicted":{"machine":"<b>32","seconds":2.5,"measured":3}}\n'
         printf '{"t":3,"lengths":[[3,10],[30,20]],"bins":[[256,256,30]]}\n%s' "$4"
     } >"features/runs/$1.jsonl"
 }
@@ -61,6 +62,7 @@ assert [run["end"] for run in data["runs"]] == ["finished", "", "stopped", "fini
 assert data["runs"][1]["host"] == "<b>node" and data["runs"][1]["unreadable"] == 1
 assert data["runs"][0]["points"][2][:3] == [3, 3 << 20, 30] and data["runs"][0]["busy"] == [[1, 0], [2, 0], [3, 0]]
 assert data["runs"][0]["lengths"] == [[3, 10], [30, 20]] and data["runs"][0]["bins"] == [[256, 256, 30]]
+assert data["runs"][0]["predicted"] == ["<b>32", 2.5, 3]
 assert data["runs"][0]["devices"] == [{"busy": 0.5, "bytes_to": 3 << 20, "name": "<b>GPU"}]
 assert "alert(1)" in data["runs"][0]["options"] and data["unreadable"] == 1
 assert data["failures"]["groups"][0]["stage"] == "picture", data["failures"]

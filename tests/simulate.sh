@@ -243,6 +243,63 @@ extraction|--steps 2 extract
 extraction|--recompute block extract
 OTHERS
 
+# --predict: a real run's work, simulated: what smalti simulate says of it, beside what was measured, in its log and its page.
+predicted() {
+    python3 - "$@" <<'PYTHON' || fail "$1: $(cat run err)"
+import json, sys
+job, key = sys.argv[1:3]
+prediction = json.loads(open("run").read().splitlines()[-1])
+prediction = prediction.get("summary", prediction)["predicted"]
+simulated = json.load(open("alone"))
+assert prediction["machine"] == "32-cores" and prediction["measured"] > 0, prediction
+assert abs(prediction["seconds"] / simulated[key] - 1) < 1e-6, (prediction, simulated)
+for log in sys.argv[3:]:
+    lines = [json.loads(line) for line in open(log)]
+    assert lines[-1]["predicted"] == prediction, lines[-1]
+PYTHON
+}
+on=(--machine 32-cores --cpus 2 --gpus 0)
+run() {
+    "$SMALTI" "$@" --cpus 2 --cuda 0 --predict 32-cores --json >run 2>err || fail "$*: $(cat err)"
+}
+run generate -p 'a red star' -s 64x64 --steps 2 --scheduler heun --images 2 -o images/
+simulate alone "${on[@]}" -p 'a red star' --size 64x64 --steps 2 --scheduler heun --images 2
+predicted generate makespan
+simulate fewer "${on[@]}" -p 'a red star' --size 64x64 --steps 2 --images 2
+less "$(value fewer flops)" "$(value alone flops)" 0.95
+run extract "$SMALTI_TESTDATA/extract/InternData/data_info.json" --img-size 128 -o extracted
+simulate alone extract "${on[@]}" --img-size 128 --items "$(grep -oE '"made":[0-9]+' run | cut -d: -f2)" --caption-tokens \
+    "$(python3 -c 'import json; run = json.load(open("run")); print(round(run["tokens"] / run["captions"]))')"
+predicted extract makespan extracted/runs/*.jsonl
+run train extracted -o trained --steps 3 --batch 2
+mapfile -t shape < <(python3 -c '
+import json
+lines = [line for line in map(json.loads, open("trained/log.jsonl")) if line.get("step", 0) > 1 and "loss" in line]
+pixels, tokens = (sum(line[key] for line in lines) / len(lines) for key in ("latent_pixels", "caption_tokens"))
+assert len(lines) == 2 and pixels > 200 and tokens > 1, lines
+print(*[16 * round(pixels ** 0.5 / 2)] * 2, sep="x")
+print(int(tokens + 0.5))')
+simulate alone train "${on[@]}" --batch 2 --steps 3 --size "${shape[0]}" --caption-tokens "${shape[1]}"
+predicted train step trained/log.jsonl
+for directory in trained extracted; do
+    "$SMALTI" report $directory -o page.html 2>err || fail "$(cat err)"
+    grep -qF '"predicted":["32-cores",' page.html || fail "$directory: nothing predicted in its page"
+done
+expect 0 '' "$SMALTI" train extracted -o trained --steps 6 --batch 2 --cpus 2 --predict 32-cores
+grep -qE '^a step: .* predicted on 32-cores, .* measured \([-+][0-9.]+ %\)$' err || fail "no line: $(cat err)"
+while IFS='|' read -r words options; do
+    # shellcheck disable=SC2086 # several words
+    refuse "${words%% *}" "${words#* }" "$SMALTI" $options
+    [ ! -e no ] || fail "$options: it began"
+done <<'UNPREDICTED'
+1 no machine is called 'nowhere'|train extracted -o no --predict nowhere
+2 simulations do not know --lora-rank|train extracted -o no --lora-rank 4 --predict 32-cores
+2 simulations do not know --prompts|generate -P prompts.txt -o no/ --predict 32-cores
+2 simulations do not know --text-encoder-precision|extract list.txt -o no --text-encoder-precision int8 --predict 32-cores
+UNPREDICTED
+SMALTI_SIM=$work/nowhere expect 0 '' "$SMALTI" generate -p 'a red star' -s 64x64 --steps 1 -o star.png --predict 32-cores
+grep -q 'nothing is predicted: .*nowhere cannot be run' err && [ -e star.png ] || fail "a prediction that fails: $(cat err)"
+
 [ "$(value cores transfer_bound)" = 0 ] || fail "transfers of a machine without GPUs"
 for name in one dmda ulysses slow ethernet; do
     less 0 "$(value $name transfer_bound)"

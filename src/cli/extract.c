@@ -7,9 +7,11 @@
 #include "cli/device_lines.h"
 #include "cli/lora.h"
 #include "cli/numbers.h"
+#include "cli/predict.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "extract/window.h"
+#include "store/run_read.h"
 
 #include <stdatomic.h>
 
@@ -18,6 +20,7 @@ struct smalti_extract_settings {
 	struct smalti_extract_options extract;
 	struct smalti_session_options session;
 	struct smalti_string_list caption_keys, lora;
+	const char *predict;
 	bool t5, vae, json, quiet;
 	int image_size, orientation; /* indices of the choices */
 	const char *range, *shard;
@@ -119,6 +122,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_BYTES(TYPE, extract.write_limit), "write-limit", 0, "RATE",
      "write at most RATE bytes of shards per second", .minimum = 1, .maximum = INT64_MAX},
     SMALTI_TRACE_ROW(TYPE),
+    SMALTI_PREDICT_ROW(TYPE),
 };
 
 static const struct smalti_extract_settings defaults = {
@@ -282,7 +286,73 @@ static enum smalti_extract_action on_watch(void *user, const struct smalti_extra
 	return smalti_signals_caught() ? SMALTI_EXTRACT_FINISH : SMALTI_EXTRACT_CONTINUE;
 }
 
-static bool print_json(const struct extract *e, const struct smalti_extract_result *result)
+/* Refuses what simulations of extraction do not know. */
+static int check_prediction(const struct extract *e, struct smalti_error *error)
+{
+	const struct smalti_extract_options *o = &e->options;
+	const struct smalti_model_options *model = &o->model;
+	const struct smalti_unpredicted unknown[] = {
+	    {"--lora", e->settings->lora.count > 0},
+	    {"--vae-model", model->vae != NULL},
+	    {"--text-encoder", model->text_encoder != NULL},
+	    {"--text-encoder-precision", model->text_encoder_precision != SMALTI_TEXT_ENCODER_STORED},
+	    {"several of --caption-key", o->caption_count > 1}};
+	return smalti_predict_check(e->settings->predict, unknown, COUNT_OF(unknown), error);
+}
+
+/* Sets what this run has computed: captions that are all as long as they were on average. */
+static void set_work(struct smalti_simulate_options *work, const struct smalti_extract_options *o,
+		     const struct smalti_extract_progress *p)
+{
+	work->job = SMALTI_SIMULATED_EXTRACTION;
+	work->model = o->model.directory;
+	work->precision = (int)o->model.precision;
+	work->caption_tokens = p->captions ? (p->tokens + p->captions / 2) / p->captions : 0;
+	work->extraction = (struct smalti_simulated_extraction){
+	    .items = p->made, .image_size = o->image_size, .t5 = o->text, .vae = o->images};
+}
+
+/* Returns the log of this process's run among those of the directory; NULL: it has none. */
+static const struct smalti_run *own_run(const struct smalti_runs *runs)
+{
+	for (int i = runs->count - 1; i >= 0; i--)
+		if (runs->items[i].pid == getpid() && runs->items[i].count > 0)
+			return &runs->items[i];
+	return NULL;
+}
+
+static cJSON *predict_run(struct extract *e, const struct smalti_extract_progress *progress,
+			  const struct smalti_run *own)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SCOPED(free) char *log = smalti_format(&error, "%s/runs/%s", e->options.output, own->file);
+	struct smalti_simulate_options work =
+	    smalti_predict_begin(e->settings->predict, e->session, &e->settings->session);
+	set_work(&work, &e->options, progress);
+	const struct smalti_predicted run = {.command = "smalti extract",
+					     .progress = &e->progress,
+					     .says = !e->settings->quiet && !e->settings->json,
+					     .log = log,
+					     .measured = own->points[own->count - 1].time};
+	return smalti_predict(&work, &run);
+}
+
+/* Returns what --predict gives, or NULL. */
+static cJSON *predict(struct extract *e, const struct smalti_extract_progress *progress)
+{
+	struct smalti_runs runs;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const struct smalti_run *own =
+	    smalti_runs_read(e->options.output, &runs, &error) == 0 ? own_run(&runs) : NULL;
+	cJSON *prediction = own ? predict_run(e, progress, own) : NULL;
+	if (!own)
+		smalti_progress_print(&e->progress, "smalti extract: nothing is predicted: %s",
+				      error.code ? error.message : "the run has no log");
+	smalti_runs_free(&runs);
+	return prediction;
+}
+
+static bool print_json(const struct extract *e, const struct smalti_extract_result *result, cJSON *prediction)
 {
 	bool broken = false;
 	const struct smalti_extract_progress *p = &result->progress;
@@ -307,6 +377,8 @@ static bool print_json(const struct extract *e, const struct smalti_extract_resu
 		smalti_json_add_text(object, "log_lost", result->log.message);
 	cJSON_AddItemToObject(object, "sizes", smalti_extract_sizes_json(p));
 	smalti_device_json(object, e->session);
+	if (prediction)
+		cJSON_AddItemReferenceToObject(object, "predicted", prediction);
 	smalti_json_line(object, &broken);
 	return !broken;
 }
@@ -358,7 +430,9 @@ static enum smalti_exit report(struct extract *e, const struct smalti_extract_re
 		summarize(e, result);
 	else if (!unfinished && !result->failures)
 		smalti_progress_end(&e->progress);
-	if (e->settings->json && !print_json(e, result))
+	const bool predicts = e->settings->predict && !unfinished && p->made > 0;
+	SCOPED(cJSON_Delete) cJSON *prediction = predicts ? predict(e, p) : NULL;
+	if (e->settings->json && !print_json(e, result, prediction))
 		status = SMALTI_EXIT_FAILED;
 	return status;
 }
@@ -386,7 +460,7 @@ static enum smalti_exit run_command(void *options, int count, char **operands)
 	enum smalti_exit exit;
 	smalti_signals_catch();
 	smalti_signals_finish_within(FINISH_SECONDS);
-	if (set_options(&e, count, operands, &error) == 0 &&
+	if (set_options(&e, count, operands, &error) == 0 && check_prediction(&e, &error) == 0 &&
 	    smalti_lora_parse(&e.settings->lora, &e.options.model, &error) == 0)
 		e.session = smalti_held_session(&e.settings->session, &error);
 	exit = e.session ? extract(&e) : smalti_command_fail(&smalti_extract_command, &error);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "base/file.h"
 #include "cli/common_rows.h"
 #include "cli/generate_share.h"
 #include "cli/lora.h"
+#include "cli/predict.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
 #include "jobs/follow.h"
@@ -59,6 +61,24 @@ static enum smalti_exit show_plans(struct smalti_generation *g)
 	return smalti_finish_stdout();
 }
 
+/* Returns what --predict gives of the images that were made, or NULL. */
+static cJSON *predict(struct smalti_generation *g)
+{
+	const struct smalti_generate_options *o = g->options;
+	struct smalti_simulate_options work = smalti_predict_begin(o->predict, g->session, &o->session);
+	const char *usual = work.request.prompt;
+	work.model = o->model.directory;
+	work.precision = (int)o->model.precision;
+	work.request = o->request;
+	work.request.prompt = *o->prompt.items[0] ? o->prompt.items[0] : usual;
+	work.request.images = g->report.made;
+	const struct smalti_predicted run = {.command = smalti_generate_command.name,
+					     .progress = &g->report.progress,
+					     .says = !o->quiet && !o->json,
+					     .measured = smalti_now() - g->report.began};
+	return smalti_predict(&work, &run);
+}
+
 static enum smalti_exit make_images(struct smalti_generation *g)
 {
 	const struct smalti_generate_options *options = g->options;
@@ -86,6 +106,8 @@ static enum smalti_exit make_images(struct smalti_generation *g)
 	const int status = smalti_generation_run(g, &error);
 	if (status < 0)
 		smalti_image_report_error(&g->report, error.message);
+	if (options->predict && status == 0 && !g->stopped && g->report.made > 0)
+		g->report.predicted = predict(g);
 	const char *signal = smalti_signals_caught() ? smalti_signals_caught() : g->cause.message;
 	const enum smalti_exit end = smalti_image_report_end(
 	    &g->report, g->stopped ? signal : NULL,

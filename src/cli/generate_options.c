@@ -3,6 +3,7 @@
 #include "cli/common_rows.h"
 #include "cli/generate.h"
 #include "cli/output.h"
+#include "cli/predict.h"
 #include "samplers/sampler.h"
 
 #define TYPE struct smalti_generate_options
@@ -129,6 +130,7 @@ static const struct smalti_option rows[] = {
     SMALTI_STRATEGY_ROW(TYPE, request.strategy),
     SMALTI_PIPELINE_ROWS(TYPE, request),
     SMALTI_TRACE_ROW(TYPE),
+    SMALTI_PREDICT_ROW(TYPE),
 };
 
 static const struct smalti_generate_options defaults = {
@@ -215,6 +217,22 @@ static int check_share(const struct smalti_generate_options *options, struct sma
 	return 0;
 }
 
+/* Refuses what simulations of images do not know. */
+static int check_prediction(const struct smalti_generate_options *o, struct smalti_error *error)
+{
+	const struct smalti_unpredicted unknown[] = {
+	    {"--prompts", o->prompts != NULL},
+	    {"--image", o->image != NULL},
+	    {"--lora", o->lora.count > 0},
+	    {"--step-cache", o->request.step_cache != NULL},
+	    {"--transformer", o->model.transformer != NULL},
+	    {"--text-encoder", o->model.text_encoder != NULL},
+	    {"--text-encoder-precision", o->model.text_encoder_precision != SMALTI_TEXT_ENCODER_STORED},
+	    {"--vae-model", o->model.vae != NULL},
+	    {"--precision w8a8", o->model.precision == SMALTI_PRECISION_W8A8}};
+	return smalti_predict_check(o->predict, unknown, COUNT_OF(unknown), error);
+}
+
 int smalti_generate_check(const struct smalti_generate_options *options, struct smalti_error *error)
 {
 	if (!options->prompt.count == !options->prompts)
@@ -229,7 +247,7 @@ int smalti_generate_check(const struct smalti_generate_options *options, struct 
 		if (check_text("--prompt", options->prompt.items[i], error) < 0)
 			return -1;
 	if (check_text("--negative", options->request.negative_prompt, error) < 0 ||
-	    check_scheduler(options->request.scheduler, error) < 0)
+	    check_scheduler(options->request.scheduler, error) < 0 || check_prediction(options, error) < 0)
 		return -1;
 	return smalti_check_stdout(options->output, options->json || options->save_latents || options->resume,
 				   "--json, --save-latents or --resume", error);

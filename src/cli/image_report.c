@@ -103,6 +103,8 @@ static void summarize_json(struct smalti_image_report *report, const char *signa
 		cJSON_AddStringToObject(summary, "stopped", signal);
 	smalti_json_add_seconds(summary, seconds);
 	smalti_device_json(summary, report->session);
+	if (report->predicted)
+		cJSON_AddItemReferenceToObject(summary, "predicted", report->predicted);
 	smalti_json_line(object, &report->broken);
 }
 
@@ -150,6 +152,7 @@ enum smalti_exit smalti_image_report_end(struct smalti_image_report *report, con
 	else
 		smalti_progress_end(&report->progress);
 	free(report->last);
+	cJSON_Delete(report->predicted);
 	if (signal || report->broken || (report->failed && !any))
 		return SMALTI_EXIT_FAILED;
 	return report->failed ? SMALTI_EXIT_SOME_FAILED : SMALTI_EXIT_OK;

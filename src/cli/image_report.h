@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "smalti/generate.h"
@@ -20,6 +21,7 @@ struct smalti_image_report {
 	struct smalti_progress progress;
 	char *last; /* file of the last image made */
 	struct smalti_session *session;
+	cJSON *predicted; /* of --predict, which the end frees; NULL: none */
 };
 
 /* One image, or a request that could not be made. */

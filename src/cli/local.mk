@@ -23,6 +23,7 @@ libcli_la_SOURCES = \
 	src/cli/numbers.c src/cli/numbers.h \
 	src/cli/options.c src/cli/options.h \
 	src/cli/output.c src/cli/output.h \
+	src/cli/predict.c src/cli/predict.h \
 	src/cli/progress.c src/cli/progress.h \
 	src/cli/ranks.c src/cli/ranks.h \
 	src/cli/quantize.c \

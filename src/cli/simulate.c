@@ -61,6 +61,7 @@ static int check_job(const struct smalti_simulate_options *options, struct smalt
 	    {"--images", options->given.images, IMAGES},
 	    {"--steps", options->given.steps, IMAGES | TRAINING},
 	    {"--guidance", options->given.guidance, IMAGES},
+	    {"--scheduler", options->request.scheduler != NULL, IMAGES},
 	    {"--tile-tokens", options->request.tile_tokens != 0, IMAGES | TRAINING},
 	    {"--tile-rows", options->request.tile_rows != 0, IMAGES},
 	    {"--grain", options->given.grain, IMAGES},

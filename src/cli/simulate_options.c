@@ -49,6 +49,8 @@ static const struct smalti_option rows[] = {
     {SMALTI_DOUBLE(TYPE, request.guidance), "guidance", 'g', "X",
      "classifier-free guidance scale; 1 or less disables guidance", .real_minimum = 0, .real_maximum = 1000,
      SMALTI_GIVEN(TYPE, given.guidance)},
+    {SMALTI_STRING(TYPE, request.scheduler), "scheduler", 0, "NAME",
+     "diffusion scheduler, as of smalti generate; with some, such as heun, most steps have two passes"},
     SMALTI_TILE_TOKENS_ROW(TYPE, request.tile_tokens),
     SMALTI_TILE_ROWS_ROW(TYPE, request.tile_rows),
     {SMALTI_CHOICE(TYPE, request.grain), "grain", 0, "WHAT",

@@ -8,7 +8,9 @@
 #include "simulation/machine.h"
 #include "train/identity.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <sys/wait.h>
 
@@ -17,7 +19,7 @@ static const char host[] = "machine";
 
 extern char **environ;
 
-static int find_program(char path[PATH_MAX], struct smalti_error *error)
+int smalti_simulator_find(char path[PATH_MAX], struct smalti_error *error)
 {
 	/* the build trees, then a relocated installation */
 	static const char *const near[] = {"../build-simgrid/smalti-sim", "../../build-simgrid/smalti-sim",
@@ -129,6 +131,7 @@ static void fill(struct arguments *arguments, const char *program, const struct 
 	add_text(arguments, "grain", grains[request->grain]);
 	add_text(arguments, "shares", request->shares);
 	add_text(arguments, "strategy", request->strategy);
+	add_text(arguments, "scheduler", request->scheduler);
 	add_number(arguments, "patches", request->patches);
 	add_number(arguments, "warmup", request->warmup);
 	add_text(arguments, "trace", o->trace);
@@ -141,33 +144,56 @@ static void free_arguments(struct arguments *arguments)
 		free(arguments->items[i]);
 }
 
-/* Keeps only the variables that mean something to the simulator: their number moves what StarPU allocates
- * later, and StarPU decides by the order of addresses. */
-static void leave_out_variables(void)
+static bool begins_with_any(const char *text, const char *const *beginnings, size_t count)
 {
-	static const char *const theirs[] = {"STARPU_SCHED",           "STARPU_NCPU",
-					     "STARPU_NCPUS",           "STARPU_NCUDA",
-					     "STARPU_PERF_MODEL_PATH", "STARPU_LIMIT_CPU_MEM"};
-	static const char *const kept[] = {"STARPU_", "SMALTI_", "LD_", "HOME=", "PATH=", "TMPDIR="};
-	for (size_t i = 0; i < COUNT_OF(theirs); i++)
-		unsetenv(theirs[i]);
-	char **left = environ;
-	for (char **variable = environ; *variable; variable++)
-		for (size_t i = 0; i < COUNT_OF(kept); i++)
-			if (strncmp(*variable, kept[i], strlen(kept[i])) == 0)
-				*left++ = *variable;
-	*left = NULL;
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(text, beginnings[i], strlen(beginnings[i])) == 0)
+			return true;
+	return false;
 }
 
-/* Runs in the child: does not return. */
-static void become(char *const *arguments, const char *directory, int output, int errors)
+/* Returns the variables that mean something to the simulator, ended by NULL, without the machine's (free the
+ * array alone): their number moves what StarPU allocates later, and StarPU decides by the order of addresses.
+ */
+static char **kept_variables(int64_t more, struct smalti_error *error)
 {
-	leave_out_variables();
-	if (dup2(output, STDOUT_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0 &&
-	    setenv(SMALTI_MACHINE_DIRECTORY, directory, 1) == 0 && setenv(SMALTI_MACHINE_HOST, host, 1) == 0)
-		execv(arguments[0], arguments);
-	fprintf(stderr, "%s cannot be run: %s\n", arguments[0], strerror(errno));
-	_exit(SMALTI_EXIT_FAILED);
+	static const char *const theirs[] = {"STARPU_SCHED=",
+					     "STARPU_NCPU=",
+					     "STARPU_NCPUS=",
+					     "STARPU_NCUDA=",
+					     "STARPU_PERF_MODEL_PATH=",
+					     "STARPU_LIMIT_CPU_MEM=",
+					     SMALTI_MACHINE_DIRECTORY "=",
+					     SMALTI_MACHINE_HOST "="};
+	static const char *const kept[] = {"STARPU_", "SMALTI_", "LD_", "HOME=", "PATH=", "TMPDIR="};
+	int64_t count = 0;
+	while (environ[count])
+		count++;
+	char **variables = smalti_calloc(count + more + 1, sizeof(*variables), error);
+	char **next = variables;
+	for (char **variable = environ; variables && *variable; variable++)
+		if (begins_with_any(*variable, kept, COUNT_OF(kept)) &&
+		    !begins_with_any(*variable, theirs, COUNT_OF(theirs)))
+			*next++ = *variable;
+	return variables;
+}
+
+/* Starts the simulator and returns its process, or -1. */
+static pid_t start(char *const *arguments, char *const *variables, int output, int errors,
+		   struct smalti_error *error)
+{
+	posix_spawn_file_actions_t actions;
+	pid_t child = -1;
+	int status = posix_spawn_file_actions_init(&actions);
+	if (status == 0) {
+		posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+		posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+		status = posix_spawn(&child, arguments[0], &actions, NULL, arguments, variables);
+		posix_spawn_file_actions_destroy(&actions);
+	}
+	if (status == 0)
+		return child;
+	return smalti_fail(error, SMALTI_EIO, "%s cannot be run: %s", arguments[0], strerror(status));
 }
 
 /* Returns what is written there, a NUL behind it. */
@@ -221,23 +247,19 @@ static char *listen_to(pid_t child, int file, size_t *length, struct smalti_erro
 	return text;
 }
 
-static cJSON *run(char *const *arguments, const char *directory, struct smalti_error *error)
+static cJSON *run(char *const *arguments, char *const *variables, struct smalti_error *error)
 {
 	int ends[2];
-	size_t length;
+	size_t length = 0;
 	SCOPED(fclose) FILE *errors = tmpfile();
-	if (!errors || pipe(ends) < 0) {
+	if (!errors || pipe2(ends, O_CLOEXEC) < 0) {
 		smalti_fail_errno(error, "no pipe to the simulator");
 		return NULL;
 	}
-	const pid_t child = fork();
-	if (child == 0)
-		become(arguments, directory, ends[1], fileno(errors));
+	const pid_t child = start(arguments, variables, ends[1], fileno(errors), error);
 	close(ends[1]);
 	SCOPED(free) char *text = child > 0 ? listen_to(child, ends[0], &length, error) : NULL;
 	close(ends[0]);
-	if (child < 0)
-		smalti_fail_errno(error, "the simulator cannot be started");
 	if (child < 0 || wait_for(child, errors, arguments[0], error) < 0 || !text)
 		return NULL;
 	if (length == 0) {
@@ -250,6 +272,23 @@ static cJSON *run(char *const *arguments, const char *directory, struct smalti_e
 	return smalti_json_parse(text, length, error);
 }
 
+/* Runs the simulator on the machine whose files are in the directory. */
+static cJSON *run_on(const char *directory, char *const *arguments, struct smalti_error *error)
+{
+	enum { OWN = 2 };
+	SCOPED(free) char *place = smalti_format(error, SMALTI_MACHINE_DIRECTORY "=%s", directory);
+	SCOPED(free) char *name = smalti_format(error, SMALTI_MACHINE_HOST "=%s", host);
+	SCOPED(free) char **variables = place && name ? kept_variables(OWN, error) : NULL;
+	if (!variables)
+		return NULL;
+	char **end = variables;
+	while (*end)
+		end++;
+	end[0] = place;
+	end[1] = name;
+	return run(arguments, variables, error);
+}
+
 static cJSON *run_in(const char *directory, const struct smalti_simulate_options *options, const char *policy,
 		     const struct smalti_simulated_machine *machine, struct smalti_error *error)
 {
@@ -257,14 +296,14 @@ static cJSON *run_in(const char *directory, const struct smalti_simulate_options
 	cJSON *outcome = NULL;
 	struct arguments arguments = {.count = 0};
 	SCOPED(free) char *path = smalti_machine_path(options->machine, error);
-	if (!path || find_program(program, error) < 0 ||
+	if (!path || smalti_simulator_find(program, error) < 0 ||
 	    smalti_machine_write(machine, directory, host, error) < 0)
 		return NULL;
 	fill(&arguments, program, options, policy, path);
 	if (arguments.failed)
 		smalti_fail(error, SMALTI_ENOMEM, "no memory for the simulator's options");
 	else
-		outcome = run(arguments.items, directory, error);
+		outcome = run_on(directory, arguments.items, error);
 	free_arguments(&arguments);
 	return outcome;
 }

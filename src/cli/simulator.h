@@ -3,9 +3,14 @@
 
 #include "cli/simulate.h"
 
+#include <limits.h>
+
 struct smalti_simulated_machine;
 
 enum { SMALTI_POLICY_NAME = 4096 }; /* a schedule has a path */
+
+/* Finds smalti-sim; -1 with SMALTI_ENODEV when it was not built. */
+int smalti_simulator_find(char path[PATH_MAX], struct smalti_error *error);
 
 /* Starts smalti-sim on the machine and returns the object that it printed; free with cJSON_Delete(). NULL
  * with SMALTI_ENODEV when it was not built. What it says of a failure is the error. */

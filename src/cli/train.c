@@ -6,9 +6,11 @@
 #include "cli/common_rows.h"
 #include "cli/device_lines.h"
 #include "cli/numbers.h"
+#include "cli/predict.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
+#include "report/training.h"
 #include "rt/ranks.h"
 #include "smalti/generate.h"
 #include "train/identity.h"
@@ -21,7 +23,7 @@ struct smalti_train_settings {
 	struct smalti_train_options train;
 	struct smalti_session_options session;
 	struct smalti_string_list caption_keys, sample_prompts;
-	const char *betas, *epsilons;
+	const char *betas, *epsilons, *predict;
 	int latents;
 	bool has_betas, has_epsilons, has_weight_decay;
 	bool json, quiet;
@@ -175,6 +177,7 @@ static const struct smalti_option rows[] = {
     SMALTI_SESSION_ROWS(TYPE),
     SMALTI_SCRATCH_ROW(TYPE),
     SMALTI_TRACE_ROW(TYPE),
+    SMALTI_PREDICT_ROW(TYPE),
 };
 
 static const struct smalti_train_settings defaults = {
@@ -301,7 +304,63 @@ static enum smalti_train_action on_progress(void *user, const struct smalti_trai
 	return smalti_signals_caught() ? SMALTI_TRAIN_STOP : SMALTI_TRAIN_CONTINUE;
 }
 
-static bool print_json(const struct train *t, const struct smalti_train_result *result)
+/* Refuses what simulations of training do not know. */
+static int check_prediction(const struct train *t, struct smalti_error *error)
+{
+	const struct smalti_train_options *o = &t->options;
+	const struct smalti_unpredicted unknown[] = {{"--lora-rank", o->lora.rank > 0},
+						     {"--init", o->initial != NULL},
+						     {"--transformer", o->model.transformer != NULL}};
+	return smalti_predict_check(t->settings->predict, unknown, COUNT_OF(unknown), error);
+}
+
+/* Sets what a step of this run computes: samples of a square with as many pixels as they have on average. */
+static void set_work(struct smalti_simulate_options *work, const struct smalti_train_options *o,
+		     const struct smalti_training_history *history)
+{
+	enum { FACTOR = 8, SIDE = 2, STEPS = 3 }; /* pixels of a latent's; latents of a token's side */
+	const double pixels = smalti_training_history_mean(history, SMALTI_TRAINING_LATENT_PIXELS);
+	const int64_t side = smalti_max(1, llround(sqrt(pixels) / SIDE)) * SIDE * FACTOR;
+	work->job = SMALTI_SIMULATED_TRAINING;
+	work->model = o->model.directory;
+	work->precision = (int)o->model.precision;
+	work->caption_tokens = llround(smalti_training_history_mean(history, SMALTI_TRAINING_CAPTION_TOKENS));
+	work->training = (struct smalti_simulated_training){.batch = o->batch,
+							    .lanes = o->lanes,
+							    .micro = o->micro,
+							    .recomputation = (int)o->recomputation,
+							    .optimizer = (int)o->optimizer.kind};
+	work->request.width = work->request.height = side;
+	work->request.steps = STEPS;
+	work->request.strategy = o->strategy;
+	work->request.shares = o->shares;
+	work->request.tile_tokens = o->tile_tokens;
+}
+
+/* Returns what --predict gives, or NULL. */
+static cJSON *predict(struct train *t)
+{
+	struct smalti_training_history history;
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SCOPED(free) char *log = smalti_format(&error, "%s/log.jsonl", t->options.output);
+	if (!log || smalti_training_history_read(t->options.output, &history, &error) < 0) {
+		smalti_progress_print(&t->progress, "smalti train: nothing is predicted: %s", error.message);
+		return NULL;
+	}
+	struct smalti_simulate_options work =
+	    smalti_predict_begin(t->settings->predict, t->session, &t->settings->session);
+	set_work(&work, &t->options, &history);
+	const struct smalti_predicted run = {
+	    .command = "smalti train",
+	    .progress = &t->progress,
+	    .says = !t->settings->quiet && !t->settings->json,
+	    .log = log,
+	    .measured = smalti_training_history_mean(&history, SMALTI_TRAINING_SECONDS)};
+	smalti_training_history_free(&history);
+	return smalti_predict(&work, &run);
+}
+
+static bool print_json(const struct train *t, const struct smalti_train_result *result, cJSON *prediction)
 {
 	bool broken = false;
 	const struct smalti_train_progress *p = &result->progress;
@@ -324,6 +383,8 @@ static bool print_json(const struct train *t, const struct smalti_train_result *
 	smalti_json_add_seconds(object, smalti_now() - t->began);
 	if (result->stopped && smalti_signals_caught())
 		cJSON_AddStringToObject(object, "stopped", smalti_signals_caught());
+	if (prediction)
+		cJSON_AddItemReferenceToObject(object, "predicted", prediction);
 	smalti_json_line(object, &broken);
 	return !broken;
 }
@@ -349,7 +410,9 @@ static enum smalti_exit report(struct train *t, const struct smalti_train_result
 		smalti_progress_end(&t->progress);
 	if (!t->settings->quiet && !t->settings->json)
 		smalti_device_lines(&t->progress, t->session);
-	if (t->settings->json && !print_json(t, result))
+	const bool predicts = t->settings->predict && !result->stopped && result->made > 0;
+	SCOPED(cJSON_Delete) cJSON *prediction = predicts ? predict(t) : NULL;
+	if (t->settings->json && !print_json(t, result, prediction))
 		status = SMALTI_EXIT_FAILED;
 	return status;
 }
@@ -374,7 +437,7 @@ static int open_session(struct train *t, int count, char **operands, struct smal
 {
 	int status = smalti_command_ranks_start(&smalti_train_command, error);
 	if (status == 0)
-		status = set_options(t, count, operands, error);
+		status = set_options(t, count, operands, error) < 0 ? -1 : check_prediction(t, error);
 	if (smalti_ranks_agree(status, NULL, error) < 0)
 		return -1;
 	t->quiet = t->settings->quiet || smalti_ranks_own() > 0;

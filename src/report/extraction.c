@@ -120,6 +120,7 @@ static void put_run(FILE *page, const struct smalti_run *run, int64_t max)
 	put_counts(page, "lengths", &run->lengths, false);
 	put_counts(page, "bins", &run->bins, true);
 	smalti_page_devices(page, run->devices);
+	smalti_page_prediction(page, run->predicted);
 	fprintf(page, "\"pid\":%" PRId64 ",\"began\":%.17g,\"unreadable\":%" PRId64 ",", run->pid, run->began,
 		run->unreadable);
 	put_points(page, run, run->count / max + 1);

@@ -71,6 +71,19 @@ void smalti_page_list(FILE *page, const char *key, const cJSON *texts)
 	fputs("],\n", page);
 }
 
+void smalti_page_prediction(FILE *page, const cJSON *prediction)
+{
+	const double seconds = smalti_json_number(prediction, "seconds"),
+		     measured = smalti_json_number(prediction, "measured");
+	if (!isfinite(seconds) || !isfinite(measured)) {
+		fputs("\"predicted\":null,", page);
+		return;
+	}
+	fputs("\"predicted\":[", page);
+	smalti_page_text(page, smalti_text_of(cJSON_GetObjectItemCaseSensitive(prediction, "machine")));
+	fprintf(page, ",%.9g,%.9g],", seconds, measured);
+}
+
 void smalti_page_devices(FILE *page, const cJSON *devices)
 {
 	const cJSON *device = NULL;

@@ -18,5 +18,8 @@ void smalti_page_value(FILE *page, const char *key, const cJSON *object);
 void smalti_page_list(FILE *page, const char *key, const cJSON *texts);
 /* Writes "devices":[…], with those numbers of each that are known (rt/device_use.h). */
 void smalti_page_devices(FILE *page, const cJSON *devices);
+/* Writes "predicted":[MACHINE,SECONDS,MEASURED SECONDS], with its comma; null if that is not what is there.
+ */
+void smalti_page_prediction(FILE *page, const cJSON *prediction);
 /* Returns a JSON string's text, else "". */
 const char *smalti_text_of(const cJSON *item);

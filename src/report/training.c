@@ -29,6 +29,8 @@ static const struct field {
     [SMALTI_TRAINING_UPDATE_SECONDS] = {"update_seconds", MEAN},
     [SMALTI_TRAINING_RESIDENT] = {"resident", LARGEST},
     [SMALTI_TRAINING_MOVED] = {"moved", SUM},
+    [SMALTI_TRAINING_LATENT_PIXELS] = {"latent_pixels", MEAN},
+    [SMALTI_TRAINING_CAPTION_TOKENS] = {"caption_tokens", MEAN},
     [SMALTI_TRAINING_DEVICE_MEMORY] = {"device_memory", LARGEST},
     [SMALTI_TRAINING_DEVICE_UTILISATION] = {"device_utilisation", MEAN},
 };
@@ -71,8 +73,9 @@ static int take_head(struct smalti_training_history *history, cJSON **line)
 	cJSON_Delete(history->devices);
 	cJSON_Delete(history->operations);
 	cJSON_Delete(history->failed);
+	cJSON_Delete(history->predicted);
 	history->head = *line;
-	history->devices = history->operations = history->failed = *line = NULL;
+	history->devices = history->operations = history->failed = history->predicted = *line = NULL;
 	history->processes++;
 	return 0;
 }
@@ -143,6 +146,7 @@ static int take_line(void *user, cJSON **line, struct smalti_error *error)
 		       put_line(history->damaged, "damaged", line) ||
 		       put_value(&history->devices, "devices", *line) ||
 		       put_value(&history->operations, "operations", *line) ||
+		       put_value(&history->predicted, "predicted", *line) ||
 		       put_value(&history->failed, "failed", *line)
 		   ? 0
 		   : -1;
@@ -174,6 +178,7 @@ void smalti_training_history_free(struct smalti_training_history *history)
 	cJSON_Delete(history->devices);
 	cJSON_Delete(history->operations);
 	cJSON_Delete(history->failed);
+	cJSON_Delete(history->predicted);
 }
 
 struct smalti_training_pace smalti_training_history_pace(const struct smalti_training_history *history)
@@ -214,6 +219,16 @@ static double join(const struct smalti_training_point *points, int64_t count, in
 	return fields[field].joining == MEAN  ? sum / (double)known
 	       : fields[field].joining == SUM ? sum
 					      : largest;
+}
+
+double smalti_training_history_mean(const struct smalti_training_history *history,
+				    enum smalti_training_field field)
+{
+	const int64_t from = step_of(history->head, "from");
+	int64_t first = history->count;
+	while (first > 0 && history->points[first - 1].step > from + 1)
+		first--;
+	return join(&history->points[first], history->count - first, (int)field);
 }
 
 static void put_number(FILE *page, double value)
@@ -324,6 +339,7 @@ void smalti_training_history_print(FILE *page, const char *directory, int64_t ev
 	smalti_page_member(page, "failed", smalti_text_of(history->failed));
 	smalti_page_value(page, "checkpoint", last);
 	put_pace(page, history);
+	smalti_page_prediction(page, history->predicted);
 	smalti_page_list(page, "workers", names);
 	fputs("\"fields\":[\"step\"", page);
 	for (int i = 0; i < SMALTI_TRAINING_FIELDS; i++)

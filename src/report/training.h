@@ -23,6 +23,8 @@ enum smalti_training_field {
 	SMALTI_TRAINING_UPDATE_SECONDS,
 	SMALTI_TRAINING_RESIDENT,
 	SMALTI_TRAINING_MOVED,
+	SMALTI_TRAINING_LATENT_PIXELS, /* of a sample, on average */
+	SMALTI_TRAINING_CAPTION_TOKENS,
 	SMALTI_TRAINING_DEVICE_MEMORY,      /* of the device that has most in use */
 	SMALTI_TRAINING_DEVICE_UTILISATION, /* of all devices, on average */
 	SMALTI_TRAINING_FIELDS
@@ -41,6 +43,7 @@ struct smalti_training_history {
 	cJSON *head; /* the line that the last process began with; NULL: there is no line that can be read */
 	cJSON *evaluations, *checkpoints, *damaged; /* arrays of their lines */
 	cJSON *devices, *operations, *failed;       /* the last process's; NULL: none */
+	cJSON *predicted;                           /* of --predict; NULL: none */
 	int64_t processes, unreadable;
 	bool lives; /* a process trains in the directory */
 };
@@ -52,6 +55,11 @@ struct smalti_training_pace {
 	double left;         /* seconds; NaN: no process works at them, or not known */
 };
 struct smalti_training_pace smalti_training_history_pace(const struct smalti_training_history *history);
+
+/* Returns a field's mean over the last process's steps but its first, which brings the weights. NaN: none is
+ * known. */
+double smalti_training_history_mean(const struct smalti_training_history *history,
+				    enum smalti_training_field field);
 
 /* Returns 0 with an empty history if there is no log. */
 int smalti_training_history_read(const char *directory, struct smalti_training_history *history,

@@ -12,6 +12,8 @@
  *   {"t":..,"lengths":[[TOKENS,CAPTIONS]..],"bins":[[HEIGHT,WIDTH,IMAGES]..]} now and then; the last counts
  *   {"t":..,"devices":[{"name":..,..}]}, where there are any, what they did (rt/device_use.h)
  *   {"t":..,"end":"finished"}, which a process that was killed lacks
+ *   {"t":..,"predicted":{"machine":..,"seconds":..,"measured":..}} of --predict, which the command adds at
+ * the end
  *
  * The last line may be torn. A log is worth less than the run: one that cannot be begun or written on is done
  * without. Used from one thread. */

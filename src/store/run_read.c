@@ -85,11 +85,15 @@ static int read_counts(const cJSON *rows, int width, struct smalti_run_counts *c
 	return 0;
 }
 
-/* Replaces what was there. */
-static void read_devices(cJSON *line, struct smalti_run *run)
+/* Takes the line's value of the key, if it has one, in the place of what was there. */
+static bool take(cJSON **value, const char *key, cJSON *line)
 {
-	cJSON_Delete(run->devices);
-	run->devices = cJSON_DetachItemFromObjectCaseSensitive(line, "devices");
+	cJSON *found = cJSON_DetachItemFromObjectCaseSensitive(line, key);
+	if (!found)
+		return false;
+	cJSON_Delete(*value);
+	*value = found;
+	return true;
 }
 
 static int read_line(cJSON *line, struct smalti_run *run, struct smalti_error *error)
@@ -104,15 +108,10 @@ static int read_line(cJSON *line, struct smalti_run *run, struct smalti_error *e
 					   error)
 			   ? -1
 			   : 0;
-	if (cJSON_GetObjectItemCaseSensitive(line, "devices")) {
-		read_devices(line, run);
+	if (take(&run->devices, "devices", line) || take(&run->predicted, "predicted", line) ||
+	    take(&run->end, "end", line))
 		return 0;
-	}
-	if (!cJSON_GetObjectItemCaseSensitive(line, "end"))
-		return read_point(line, time, run, error);
-	cJSON_Delete(run->end);
-	run->end = cJSON_DetachItemFromObjectCaseSensitive(line, "end");
-	return 0;
+	return read_point(line, time, run, error);
 }
 
 void smalti_run_free(struct smalti_run *run)
@@ -120,6 +119,7 @@ void smalti_run_free(struct smalti_run *run)
 	free(run->file);
 	cJSON_Delete(run->head);
 	cJSON_Delete(run->devices);
+	cJSON_Delete(run->predicted);
 	cJSON_Delete(run->end);
 	free(run->points);
 	free(run->busy);

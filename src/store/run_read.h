@@ -23,10 +23,11 @@ struct smalti_run_counts {
 };
 
 struct smalti_run {
-	char *file;     /* its name in runs/ */
-	cJSON *head;    /* its first line, as run_log.h has it */
-	cJSON *devices; /* an array of objects, as run_log.h has it; NULL: none */
-	cJSON *end;     /* a text: how it ended; NULL: it was killed, or goes on */
+	char *file;       /* its name in runs/ */
+	cJSON *head;      /* its first line, as run_log.h has it */
+	cJSON *devices;   /* an array of objects, as run_log.h has it; NULL: none */
+	cJSON *predicted; /* as run_log.h has it; NULL: nothing was */
+	cJSON *end;       /* a text: how it ended; NULL: it was killed, or goes on */
 	int64_t pid;
 	double began; /* seconds since 1970 */
 	int worker_count;

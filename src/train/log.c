@@ -178,6 +178,8 @@ void smalti_training_log_step(struct smalti_training_log *log, const struct smal
 	    {"step", (double)state->steps},
 	    {"epoch", (double)epoch},
 	    {"samples", (double)state->samples},
+	    {"latent_pixels", (double)result->pixels / (double)result->samples},
+	    {"caption_tokens", (double)result->caption_tokens / (double)result->samples},
 	    {"loss", result->loss},
 	    {"mse", result->mse},
 	    {"vb", result->vb},

@@ -380,6 +380,10 @@ int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_s
 	lanes.sums = smalti_calloc(lanes.count, sizeof(*lanes.sums), error);
 	const struct smalti_step_shape shape = smalti_step_shape_of(trainer, samples, o->batch);
 	*result = (struct smalti_step_result){.samples = o->batch};
+	for (int64_t i = 0; i < o->batch; i++) {
+		result->pixels += samples[i].height * samples[i].width;
+		result->caption_tokens += samples[i].tokens;
+	}
 	const int status = parts && lanes.gradients && lanes.whole && lanes.sums &&
 				   smalti_step_plan_choose(trainer, &shape, &trainer->plan, error) == 0
 			       ? make_step(trainer, samples, &lanes, parts, result, error)

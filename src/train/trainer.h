@@ -113,6 +113,7 @@ struct smalti_step_result {
 	double rate, scale;   /* of the step */
 	bool skipped;         /* the gradient was not finite in f16: the parameters did not change */
 	int64_t samples;
+	int64_t pixels, caption_tokens; /* of all samples together; pixels: of latents */
 	double flops;
 	double seconds,
 	    update_seconds; /* seconds: of the whole step; update_seconds: of the norm and the update */
