@@ -124,8 +124,7 @@ int smalti_device_round_rows(struct smalti_device *device, const struct integer_
 								a->rows * (int64_t)sizeof(float), error)
 					: NULL;
 	const struct smalti_device_memory *const buffers[] = {x, rounded->rows, rounded->scales};
-	return rounded->scales ? smalti_device_elements(device, "round_rows", a->rows, buffers, a, error)
-			       : -1;
+	return rounded->scales ? smalti_device_groups(device, "round_rows", a->rows, buffers, a, error) : -1;
 }
 
 int smalti_device_integer_product(struct smalti_device *device, const struct integer_product_arguments *a,
@@ -133,8 +132,24 @@ int smalti_device_integer_product(struct smalti_device *device, const struct int
 				  const struct smalti_device_memory *weight,
 				  const struct smalti_device_memory *z, struct smalti_error *error)
 {
+	const int64_t stride = smalti_raw_stride(SMALTI_I8, a->in);
+	const struct smalti_device_product product = {.rows = a->rows,
+						      .in = a->in,
+						      .out = a->out,
+						      .x_stride = a->in,
+						      .w_first = a->w_row * stride,
+						      .w_stride = stride,
+						      .y_first = a->z_first,
+						      .y_stride = a->z_stride,
+						      .dtype = SMALTI_I8};
 	const struct smalti_device_memory *const buffers[] = {x->rows, x->scales, weight, z};
-	return smalti_device_elements(device, "multiply_integers", a->rows * a->out, buffers, a, error);
+	const struct smalti_device_memory *const scaled[] = {x->scales, weight, z};
+	if (!smalti_device_makes(device, &product))
+		return smalti_device_elements(device, "multiply_integers", a->rows * a->out, buffers, a,
+					      error);
+	if (smalti_device_product(device, &product, x->rows, weight, z, error) < 0)
+		return -1;
+	return smalti_device_elements(device, "scale_integers", a->rows * a->out, scaled, a, error);
 }
 
 static int multiply_integers(struct smalti_device *device, const struct matmul_raw_memories *data,

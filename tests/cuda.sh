@@ -102,12 +102,17 @@ SMALTI_STANDIN_DEVICES=2 SMALTI_TEST='searched on devices' "$programs/test_retri
 SMALTI_STANDIN_DEVICES=1 SMALTI_TEST='a quarter of the weights' "$programs/test_device_plans" >"$work/log" 2>&1 ||
     fail "test_device_plans: $(cat "$work/log")"
 # A linear layer whose result has 16 bits launches no kernel: its products make it, one for each part of its weight.
-export SMALTI_TEST='results of 16 bits'
-SMALTI_STANDIN_FAIL=launch:1 "$programs/test_device_linear" >"$work/log" 2>&1 || fail "a kernel: $(cat "$work/log")"
-products=$(sed -n 's/^ *\([0-9]*\) products$/\1/p' "$work/log")
-SMALTI_STANDIN_FAIL=product:$((products + 1)) "$programs/test_device_linear" >"$work/log" 2>&1 ||
-    fail "more than $products products: $(cat "$work/log")"
-! SMALTI_STANDIN_FAIL=product:$products "$programs/test_device_linear" >"$work/log" 2>&1 || fail "fewer than $products products"
+SMALTI_STANDIN_FAIL=launch:1 SMALTI_TEST='results of 16 bits' "$programs/test_device_linear" >"$work/log" 2>&1 ||
+    fail "a kernel: $(cat "$work/log")"
+# It and products of integers make as many products as the test counts.
+for test in 'results of 16 bits' 'products of integers'; do
+    export SMALTI_TEST=$test
+    "$programs/test_device_linear" >"$work/log" 2>&1 || fail "$test: $(cat "$work/log")"
+    products=$(sed -n 's/^ *\([0-9]*\) products$/\1/p' "$work/log")
+    SMALTI_STANDIN_FAIL=product:$((products + 1)) "$programs/test_device_linear" >"$work/log" 2>&1 ||
+        fail "$test: more than $products products: $(cat "$work/log")"
+    ! SMALTI_STANDIN_FAIL=product:$products "$programs/test_device_linear" >"$work/log" 2>&1 || fail "$test: fewer than $products products"
+done
 unset SMALTI_TEST
 # Without cuDNN, whose graphs compute convolutions and attention otherwise, and where it refuses a plan that it made, or
 # computes by it what is wrong.

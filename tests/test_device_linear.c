@@ -6,6 +6,7 @@
 #include "codelets/codelets.h"
 #include "device_session.h"
 #include "graphs/weight_forms.h"
+#include "kernels/matmul_w8a8.h"
 #include "rt/task.h"
 #include "rt/tile_forms.h"
 
@@ -235,7 +236,77 @@ static void f32(void)
 	run_all(dtypes, COUNT(dtypes), epilogues, COUNT(epilogues), false);
 }
 
+/* Makes rows of int8 with scales (base/int8.h). */
+static void make_rows(const struct shape *s, char *rows, uint64_t *state)
+{
+	const int64_t stride = smalti_int8_stride(s->in);
+	memset(rows, 0, (size_t)(s->out * stride));
+	for (int64_t o = 0; o < s->out; o++) {
+		float *values = malloc((size_t)s->in * sizeof(*values));
+		fill(values, s->in, SMALTI_F32, state);
+		const float scale = smalti_int8_scale(values, s->in);
+		smalti_int8_round(values, s->in, scale, (int8_t *)rows + o * stride);
+		memcpy(rows + o * stride + smalti_int8_scale_at(s->in), &scale, sizeof(scale));
+		free(values);
+	}
+}
+
+static void run_integers(struct smalti_session *session, const struct shape *s, uint64_t *state)
+{
+	static float x[MAX_ROWS * MAX_IN], expected[MAX_ROWS * MAX_OUT];
+	static char rows[MAX_OUT * (MAX_IN + SMALTI_INT8_PAD)];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "integers", 0, &error);
+	const struct smalti_matmul product = {.rows = s->rows, .in = s->in, .out = s->out};
+	const struct matmul_raw_arguments arguments = {
+	    .matmul = {.rows = s->rows, .in = s->in, .out = s->out},
+	    .part_out = {s->out},
+	    .dtype = {SMALTI_I8},
+	    .rounds_x = true};
+	const int64_t bytes = s->out * smalti_int8_stride(s->in);
+	fill(x, s->rows * s->in, SMALTI_F32, state);
+	make_rows(s, rows, state);
+	SUCCEEDS(smalti_matmul_w8a8(&product, SMALTI_F32, x, rows, NULL, NULL, expected, &error), &error,
+		 "CPU");
+	struct matmul_raw_buffers buffers = {.x = upload(task_group, SMALTI_F32, x, s->rows * s->in),
+					     .part0 = smalti_tile_upload(task_group, 1, bytes, rows),
+					     .y = upload(task_group, SMALTI_F32, x, s->rows * s->out)};
+	smalti_insert_matmul_raw(task_group, &buffers, &arguments);
+	smalti_task_group_wait(task_group);
+	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "integers");
+	starpu_data_handle_t handle = smalti_tile_handle(buffers.y);
+	CHECK(starpu_data_acquire(handle, STARPU_R) == 0, "acquired");
+	CHECK(memcmp(starpu_data_get_local_ptr(handle), expected, (size_t)(s->rows * s->out) * 4) == 0,
+	      "bits");
+	starpu_data_release(handle);
+	smalti_tile_release(buffers.x);
+	smalti_tile_release(buffers.part0);
+	smalti_tile_release(buffers.y);
+	smalti_task_group_free(task_group);
+	starpu_task_wait_for_all();
+}
+
+/* Products of integers have a CPU's bits. Those whose sizes are multiples of four are the device's own, where
+ * it has such. */
+static void integers(void)
+{
+	static const struct shape own[] = {{1, 16, 4},    {31, 68, 128}, {7, 256, 8},
+					   {30, 44, 100}, {1, 13, 17},   {5, 2, 6}};
+	uint64_t state = 5;
+	int products = 0;
+	struct smalti_session *session = test_open_devices("products of integers", "0", 1, NULL, NULL);
+	if (!session)
+		return;
+	for (int i = 0; i < COUNT(own); i++) {
+		run_integers(session, &own[i], &state);
+		products += own[i].in % 4 == 0 && own[i].out % 4 == 0;
+	}
+	printf("\n    %d products\n", products);
+	test_close_devices(session);
+}
+
 static const struct test tests[] = {
+    {"products of integers", integers},
     {"results of 16 bits", sixteen_bits},
     {"biases in f32 alone", parameters},
     {"results in f32", f32},

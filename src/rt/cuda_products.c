@@ -32,6 +32,7 @@ static const struct {
     [SMALTI_F32] = {CUDA_R_32F, 4},
     [SMALTI_F16] = {CUDA_R_16F, 2},
     [SMALTI_BF16] = {CUDA_R_16BF, 2},
+    [SMALTI_I8] = {CUDA_R_8I, 1},
 };
 
 static int fail(cublasStatus_t status, const struct shape *shape, struct smalti_error *error)
@@ -71,12 +72,12 @@ static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t operation, const struct 
 }
 
 /* Describes rows [rows, columns] as they lie in memory. */
-static cublasStatus_t lay_out(cublasLtMatrixLayout_t *layout, enum smalti_dtype dtype, int64_t rows,
+static cublasStatus_t lay_out(cublasLtMatrixLayout_t *layout, cudaDataType_t type, int64_t rows,
 			      int64_t columns, int64_t stride, int64_t count, int64_t step)
 {
 	const int32_t matrices = (int32_t)count;
 	cublasStatus_t status =
-	    cublasLtMatrixLayoutCreate(layout, types[dtype].type, (uint64_t)columns, (uint64_t)rows, stride);
+	    cublasLtMatrixLayoutCreate(layout, type, (uint64_t)columns, (uint64_t)rows, stride);
 	if (!status && count > 1)
 		status = cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
 							  &matrices, sizeof(matrices));
@@ -90,8 +91,8 @@ static cublasStatus_t lay_out(cublasLtMatrixLayout_t *layout, enum smalti_dtype 
 static cublasStatus_t lay_out_operand(cublasLtMatrixLayout_t *layout, const struct shape *s, int64_t rows,
 				      bool turned, int64_t stride, int64_t step)
 {
-	return lay_out(layout, (enum smalti_dtype)s->dtype, turned ? s->in : rows, turned ? rows : s->in,
-		       stride, s->count, step);
+	return lay_out(layout, types[s->dtype].type, turned ? s->in : rows, turned ? rows : s->in, stride,
+		       s->count, step);
 }
 
 static cublasStatus_t set_turned(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t which,
@@ -104,9 +105,11 @@ static cublasStatus_t set_turned(cublasLtMatmulDesc_t operation, cublasLtMatmulD
 static cublasStatus_t describe(struct smalti_cuda_product *p, bool tf32)
 {
 	const struct shape *s = &p->shape;
-	const cublasComputeType_t compute =
+	const bool integers = s->dtype == SMALTI_I8;
+	const cublasComputeType_t of_floats =
 	    tf32 && s->dtype == SMALTI_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-	cublasStatus_t status = cublasLtMatmulDescCreate(&p->operation, compute, CUDA_R_32F);
+	cublasStatus_t status = cublasLtMatmulDescCreate(
+	    &p->operation, integers ? CUBLAS_COMPUTE_32I : of_floats, integers ? CUDA_R_32I : CUDA_R_32F);
 	if (!status)
 		status = set_turned(p->operation, CUBLASLT_MATMUL_DESC_TRANSA, !s->turned_w);
 	if (!status)
@@ -118,8 +121,8 @@ static cublasStatus_t describe(struct smalti_cuda_product *p, bool tf32)
 	if (!status)
 		status = lay_out_operand(&p->x, s, s->rows, s->turned_x, s->x_stride, s->x_step);
 	if (!status)
-		status = lay_out(&p->y, (enum smalti_dtype)s->result, s->rows, s->out, s->y_stride, s->count,
-				 s->y_step);
+		status = lay_out(&p->y, integers ? CUDA_R_32I : types[s->result].type, s->rows, s->out,
+				 s->y_stride, s->count, s->y_step);
 	return status;
 }
 
@@ -205,11 +208,25 @@ static uint64_t alignment_of(const char *address)
 	return bits & -bits;
 }
 
+/* Tells whether cuBLASLt makes a product of integers: nothing is done with the sums, and the rows of all
+ * operands begin at multiples of four elements. */
+static bool makes_integers(const struct smalti_device_product *p)
+{
+	const int64_t fours[] = {p->in,      p->out,      p->x_first, p->x_stride,
+				 p->w_first, p->w_stride, p->y_stride};
+	for (size_t i = 0; i < COUNT_OF(fours); i++)
+		if (fours[i] % 4 != 0)
+			return false;
+	return !p->bias && !p->gelu && !p->adds && !p->turned_x && !p->turned_w;
+}
+
 /* Tells whether cuBLASLt makes it. A bias has y's type; y is f32 or has the operands' type. Products of
  * vectors take no bias; PyTorch excludes them, too. */
 bool smalti_cuda_makes(const struct smalti_device_product *product)
 {
 	const bool finishes = product->bias || product->gelu;
+	if (product->dtype == SMALTI_I8)
+		return makes_integers(product);
 	if (product->bias && product->bias_dtype != product->result)
 		return false;
 	return (product->result == SMALTI_F32 || product->result == product->dtype) &&
@@ -245,13 +262,16 @@ int smalti_cuda_product(struct smalti_device *device, const struct smalti_device
 				    .y_alignment = alignment_of(y_at),
 				    .bias_alignment = bias ? alignment_of(bias) : 0};
 	const float one = 1, kept = p->adds ? 1 : 0;
+	const int32_t once = 1, none = 0;
+	const bool integers = p->dtype == SMALTI_I8;
 	const struct smalti_cuda_product *product = find(cuda, &shape, bias, error);
 	void *workspace = product ? smalti_cuda_workspace(cuda, error) : NULL;
 	if (!workspace)
 		return -1;
 	const cublasStatus_t status =
-	    cublasLtMatmul(cuda->cublas, product->operation, &one, w_at, product->w, x_at, product->x, &kept,
-			   y_at, product->y, y_at, product->y, &product->algorithm, workspace,
+	    cublasLtMatmul(cuda->cublas, product->operation, integers ? (const void *)&once : &one, w_at,
+			   product->w, x_at, product->x, integers ? (const void *)&none : &kept, y_at,
+			   product->y, y_at, product->y, &product->algorithm, workspace,
 			   (size_t)smalti_cuda_workspace_bytes(cuda), smalti_cuda_stream(cuda));
 	return status ? fail(status, &shape, error) : 0;
 }

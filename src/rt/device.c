@@ -208,8 +208,9 @@ int smalti_device_product(struct smalti_device *device, const struct smalti_devi
 bool smalti_device_makes(const struct smalti_device *device, const struct smalti_device_product *product)
 {
 	const struct smalti_device_driver *driver = device->driver;
-	return (product->result == SMALTI_F32 && !product->bias && !product->gelu) ||
-	       (driver->makes && driver->makes(product));
+	const bool usual =
+	    product->dtype != SMALTI_I8 && product->result == SMALTI_F32 && !product->bias && !product->gelu;
+	return usual || (driver->makes && driver->makes(product));
 }
 
 enum smalti_dtype smalti_device_operands(const struct smalti_device *device, enum smalti_dtype compute)

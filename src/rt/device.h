@@ -62,8 +62,10 @@ struct smalti_device_product {
 	bool turned_x, turned_w;
 	/* With several products (0: there is one), the distance from one matrix to the next. */
 	int64_t count, x_step, w_step, y_step;
-	bool adds, gelu;         /* not both */
-	enum smalti_dtype dtype; /* of x and w: one that smalti_device_operands() returns */
+	bool adds, gelu; /* not both */
+	/* Of x and w: one that smalti_device_operands() returns, or of integers of 8 bits, which gives sums
+	 * in 32. */
+	enum smalti_dtype dtype;
 	/* Without smalti_device_makes() for these and the dtypes, only f32 without a bias or GELU. */
 	enum smalti_dtype result;                /* of y */
 	const struct smalti_device_memory *bias; /* NULL: none */

@@ -46,7 +46,8 @@ struct smalti_device_driver {
 	int (*finish)(struct smalti_device *device, struct smalti_error *error);
 	/* See rt/device.h. Any thread. NULL: not known. */
 	double (*utilisation)(const struct smalti_device *device, double since);
-	/* Tells whether products make this, other than f32 without a bias or GELU; NULL: never. */
+	/* Tells whether products make this, other than f32 of floating point without a bias or GELU; NULL:
+	 * never. */
 	bool (*makes)(const struct smalti_device_product *product);
 	int (*product)(struct smalti_device *device, const struct smalti_device_product *product,
 		       const struct smalti_device_memory *x, const struct smalti_device_memory *w,

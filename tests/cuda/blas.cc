@@ -82,7 +82,7 @@ struct layout {
 
 	size_t element() const
 	{
-		return type == CUDA_R_32F ? 4 : 2;
+		return type == CUDA_R_8I ? 1 : type == CUDA_R_32F || type == CUDA_R_32I ? 4 : 2;
 	}
 	/* Returns the bytes from the first to the last element. */
 	size_t bytes() const
@@ -117,6 +117,12 @@ layout &layout_of(cublasLtMatrixLayout_t handle)
 	return *reinterpret_cast<layout *>(handle);
 }
 
+float factor_of(const description &d, const void *factor)
+{
+	return d.scale == CUDA_R_32I ? static_cast<float>(*static_cast<const int32_t *>(factor))
+				     : *static_cast<const float *>(factor);
+}
+
 bool has_bias(const description &d)
 {
 	return d.epilogue == CUBLASLT_EPILOGUE_BIAS || d.epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
@@ -127,8 +133,23 @@ bool has_gelu(const description &d)
 	return d.epilogue == CUBLASLT_EPILOGUE_GELU || d.epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
 }
 
+/* Tells whether these are integers as the manual wants them: multiples of four, w transposed, nothing behind.
+ */
+bool knows_integers(const description &d, const layout &a, const layout &b, const layout &c, const layout &r)
+{
+	for (const uint64_t value :
+	     {a.rows, r.rows, (uint64_t)a.stride, (uint64_t)b.stride, (uint64_t)r.stride})
+		if (value % 4)
+			return false;
+	return b.type == CUDA_R_8I && c.type == CUDA_R_32I && r.type == CUDA_R_32I && d.scale == CUDA_R_32I &&
+	       d.compute == CUBLAS_COMPUTE_32I && d.a == CUBLAS_OP_T && d.b == CUBLAS_OP_N &&
+	       d.epilogue == CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 bool knows(const description &d, const layout &a, const layout &b, const layout &c, const layout &r)
 {
+	if (a.type == CUDA_R_8I)
+		return knows_integers(d, a, b, c, r);
 	const bool types = a.type == b.type && c.type == r.type && (r.type == a.type || r.type == CUDA_R_32F);
 	const bool compute = d.scale == CUDA_R_32F &&
 			     (d.compute == CUBLAS_COMPUTE_32F || d.compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
@@ -265,9 +286,26 @@ struct product {
 				from + i * c.step * c.element(), to + i * r.step * r.element(), bias);
 	}
 
+	void run_integers(const char *a_from, const char *b_from, char *to) const
+	{
+		const auto left = reinterpret_cast<const int8_t *>(a_from),
+			   right = reinterpret_cast<const int8_t *>(b_from);
+		for (size_t column = 0; column < r.columns; column++)
+			for (size_t row = 0; row < r.rows; row++) {
+				int32_t sum = 0;
+				for (size_t i = 0; i < a.rows; i++)
+					sum += left[row * a.stride + i] * right[column * b.stride + i];
+				int32_t *const at = reinterpret_cast<int32_t *>(to) + column * r.stride + row;
+				*at = static_cast<int32_t>(alpha) * sum +
+				      (beta != 0 ? static_cast<int32_t>(beta) * *at : 0);
+			}
+	}
+
 	void run_one(const char *a_from, const char *b_from, const char *from, char *to,
 		     const char *bias) const
 	{
+		if (a.type == CUDA_R_8I)
+			return run_integers(a_from, b_from, to);
 		const bool tf32 = what.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
 		const auto left = widened(a, what.a == CUBLAS_OP_N, tf32, a_from);
 		const auto right = widened(b, what.b == CUBLAS_OP_T, tf32, b_from);
@@ -361,10 +399,13 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType type, uint64_t rows,
 					  uint64_t columns, int64_t stride)
 {
-	if (type != CUDA_R_32F && type != CUDA_R_16F && type != CUDA_R_16BF)
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	*l = reinterpret_cast<cublasLtMatrixLayout_t>(new layout{type, rows, columns, stride});
-	return CUBLAS_STATUS_SUCCESS;
+	for (const cudaDataType known : {CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF, CUDA_R_8I, CUDA_R_32I})
+		if (type == known) {
+			*l =
+			    reinterpret_cast<cublasLtMatrixLayout_t>(new layout{type, rows, columns, stride});
+			return CUBLAS_STATUS_SUCCESS;
+		}
+	return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l,
@@ -487,8 +528,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const vo
 				 *layouts[1],
 				 *layouts[2],
 				 *layouts[3],
-				 *static_cast<const float *>(alpha),
-				 *static_cast<const float *>(beta),
+				 factor_of(of(d), alpha),
+				 factor_of(of(d), beta),
 				 stream->device,
 				 a_at,
 				 b_at,

@@ -14,43 +14,63 @@ DEVICE float finished(enum smalti_epilogue epilogue, float z, float gate, float 
 	return epilogue == SMALTI_EPILOGUE_GATE_ADD ? fma(gate, z, y) : z;
 }
 
-/* Rounds x [rows, in] of `dtype` to rows of int8 and their scales (base/int8.h), a thread for each row. Quotients are made
- * in double, as those of f32 need not be exact here. */
+/* Rounds x [rows, in] of `dtype` to rows of int8 and their scales (base/int8.h); a group per row. Quotients are made in
+ * double, as those of f32 need not be exact here. */
 KERNEL(round_rows)(GLOBAL const void *x, GLOBAL uchar *y, GLOBAL float *scales,
 		   struct integer_product_arguments a)
 {
-	const int64_t first = INDEX * a.in;
-	float largest = 0, check = 0;
-	if (INDEX >= a.rows)
-		return;
-	for (int64_t k = 0; k < a.in; k++) {
+	LOCAL_ARRAY(float, room, SMALTI_DEVICE_THREADS);
+	const int64_t first = GROUP * a.in;
+	float most = 0, check = 0;
+	for (int64_t k = THREAD; k < a.in; k += THREADS) {
 		const float value = load_element(x, a.dtype, first + k);
-		largest = fmax(largest, fabs(value));
+		most = fmax(most, fabs(value));
 		check += value * 0; /* NaN if it is not finite */
 	}
-	const float scale = (float)((double)largest / 127) + check;
-	scales[INDEX] = scale;
-	for (int64_t k = 0; k < a.in; k++) {
+	const float largest = most_once(most, room);
+	BARRIER();
+	const float scale = (float)((double)largest / 127) + group_sum(check, room);
+	if (THREAD == 0)
+		scales[GROUP] = scale;
+	for (int64_t k = THREAD; k < a.in; k += THREADS) {
 		const float value = load_element(x, a.dtype, first + k);
 		const float rounded = scale > 0 ? rint((float)((double)value / (double)scale)) : 0.f;
 		y[first + k] = (uchar)(int)fmax(fmin(rounded, 127.f), -127.f);
 	}
 }
 
+/* Returns z's element of a sum of products of integers, with the scales of its row and of its row of weights. */
+DEVICE float scaled_sum(int sum, float scale, GLOBAL const uchar *weights, int64_t column,
+			const struct integer_product_arguments *a)
+{
+	const int64_t scale_at = (a->in + 15) / 16 * 16;
+	GLOBAL const uchar *row = weights + (a->w_row + column) * (scale_at + 16);
+	return (float)sum * (scale * *(GLOBAL const float *)(row + scale_at));
+}
+
 /* z of rounded rows and rows of int8 with their scales, a thread for each element. */
 KERNEL(multiply_integers)(GLOBAL const uchar *x, GLOBAL const float *scales, GLOBAL const uchar *weights,
 			  GLOBAL float *z, struct integer_product_arguments a)
 {
-	const int64_t row = INDEX / a.out, column = INDEX % a.out, scale_at = (a.in + 15) / 16 * 16;
+	const int64_t row = INDEX / a.out, column = INDEX % a.out, stride = (a.in + 15) / 16 * 16 + 16;
 	int sum = 0;
 	if (row >= a.rows)
 		return;
-	GLOBAL const uchar *left = x + row * a.in, *right = weights + (a.w_row + column) * (scale_at + 16);
+	GLOBAL const uchar *left = x + row * a.in, *right = weights + (a.w_row + column) * stride;
 	for (int64_t k = 0; k < a.in; k++) {
 		const int l = left[k], r = right[k];
 		sum += (l < 128 ? l : l - 256) * (r < 128 ? r : r - 256);
 	}
-	z[a.z_first + row * a.z_stride + column] = (float)sum * (scales[row] * *(GLOBAL const float *)(right + scale_at));
+	z[a.z_first + row * a.z_stride + column] = scaled_sum(sum, scales[row], weights, column, &a);
+}
+
+/* z of the sums that are in its place, a thread for each element. */
+KERNEL(scale_integers)(GLOBAL const float *scales, GLOBAL const uchar *weights, GLOBAL float *z,
+		       struct integer_product_arguments a)
+{
+	const int64_t row = INDEX / a.out, column = INDEX % a.out, at = a.z_first + row * a.z_stride + column;
+	if (row < a.rows)
+		z[at] = scaled_sum(((GLOBAL const int *)z)[at], scales[row], weights, column, &a);
 }
 
 /* y [rows, out] += gate ⊙ z, where z is bf16 with its bias added and its rows are whole eights, of which a thread has
