@@ -304,10 +304,11 @@ static int open_model(struct measuring *m)
 	    .variant = o->variant,
 	    .precision = smalti_precision_dtype(o->precision),
 	    .text_encoder = o->text_encoder_precision,
-	    .w8a8 = o->precision == SMALTI_PRECISION_W8A8,
+	    .w8a8 = smalti_precision_of_rest(o->precision) != o->precision,
 	};
-	const enum smalti_precision workers = m->model.w8a8 ? SMALTI_PRECISION_F32 : o->precision;
-	return m->model.directory ? smalti_precision_choose(workers, NULL, m->error) : -1;
+	return m->model.directory
+		   ? smalti_precision_choose(smalti_precision_of_rest(o->precision), NULL, m->error)
+		   : -1;
 }
 
 static int measure_all(const void *options, struct smalti_error *error)

@@ -22,7 +22,7 @@ completes generate smalti gen
 completes 'train index query --help --version' smalti retrieve ''
 
 completes '--scheduler= --scheduler-config= --sched=' smalti generate --sched
-completes 'f32 bf16 f16 tf32 w8a8' smalti generate --precision ''
+completes 'f32 bf16 f16 tf32 w8a8 w8a8-bf16' smalti generate --precision ''
 completes 'bf16' smalti generate --precision = b
 completes 'bf16' smalti generate a star --precision = b
 completes 'images' smalti retrieve index --of im

@@ -81,6 +81,10 @@ generate -q --precision w8a8 -o w8a8.png
 ! cmp -s embedded.png w8a8.png || fail 'w8a8 is f32'
 grep -qaF '"precision":"w8a8"' w8a8.png
 generate -q --precision w8a8 --transformer int8-transformer -o written.png
+generate -q --precision w8a8-bf16 -o w8a8-bf16.png
+! cmp -s w8a8.png w8a8-bf16.png || fail 'w8a8-bf16 is w8a8'
+grep -qaF '"precision":"w8a8-bf16"' w8a8-bf16.png
+refuse 1 'precision w8a8-bf16' "$SMALTI" encode "$SMALTI_TESTDATA/extract/InternImgs/wide.png" --precision w8a8-bf16 -o no.safetensors
 refuse 1 'w8a8' "$SMALTI" encode "$SMALTI_TESTDATA/extract/InternImgs/wide.png" --precision w8a8 -o no.safetensors
 refuse 2 'precision: expected' "$SMALTI" extract list.jsonl --t5 --precision w8a8 -o no
 refuse 1 'w8a8' "$SMALTI" simulate --machine 8xA100-NVLink --model sigma-512 --precision w8a8

@@ -26,7 +26,8 @@ enum smalti_precision {
 	SMALTI_PRECISION_TF32, /**< f32, which CUDA devices multiply by their TF32 units; for these alone */
 	/** f32, but the linear layers of the transformer's blocks multiply integers of 8 bits: their weights'
 	 * rows and their input's are rounded, each with a scale. For images alone. */
-	SMALTI_PRECISION_W8A8
+	SMALTI_PRECISION_W8A8,
+	SMALTI_PRECISION_W8A8_BF16 /**< that, but bf16 where it has f32: faster where the hardware has bf16 */
 };
 
 /** A LoRA or DoRA adapter and the weight that its change has; 1 is as it was trained. */

@@ -22,7 +22,7 @@ void smalti_session_defaults(struct smalti_session_options *options);
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options, struct smalti_error *error);
 int smalti_session_close(struct smalti_session *session, struct smalti_error *error);
 struct smalti_model;
-enum smalti_precision { SMALTI_PRECISION_F32, SMALTI_PRECISION_BF16, SMALTI_PRECISION_F16, SMALTI_PRECISION_TF32, SMALTI_PRECISION_W8A8 };
+enum smalti_precision { SMALTI_PRECISION_F32, SMALTI_PRECISION_BF16, SMALTI_PRECISION_F16, SMALTI_PRECISION_TF32, SMALTI_PRECISION_W8A8, SMALTI_PRECISION_W8A8_BF16 };
 struct smalti_lora { const char *path;
 double weight;
 };

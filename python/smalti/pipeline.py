@@ -37,7 +37,7 @@ class Output(NamedTuple):
 
 class Pipeline(Closable):
     """A model in diffusers' layout at `directory`, or (None) the embedded one, with `precision` "f32", "bf16", "f16",
-    "tf32" or "w8a8", and its text encoder's weights as `text_encoder_precision`, "stored", "int8" or "w8a8". Directories of single
+    "tf32", "w8a8" or "w8a8-bf16", and its text encoder's weights as `text_encoder_precision`, "stored", "int8" or "w8a8". Directories of single
     components can be given. `lora` is an adapter that changes the weights, or several: {path: weight}. Without a session
     it takes the one that is open, or opens one with its defaults, which is closed with the last pipeline on it."""
 
@@ -53,7 +53,7 @@ class Pipeline(Closable):
             _set_adapters(options, lora if isinstance(lora, Mapping) else {lora: 1})
         self.session = session or open_session() or _default_session()
         self._vae: Optional[VAE] = None
-        of_vae = None if precision == "w8a8" else precision  # which is the transformer's alone
+        of_vae = {"w8a8": "f32", "w8a8-bf16": "bf16"}.get(precision, precision)  # integers are the transformer's alone
         self._vae_options: Dict[str, Any] = {"directory": vae or directory, "variant": variant, "precision": of_vae}
         parent = self.session._resource
         try:

@@ -13,7 +13,7 @@
 #define SMALTI_PRECISION_ROW(type, field) \
 	{SMALTI_CHOICE(type, field), "precision", 0, "TYPE", \
 	 "data type of the operands of matrix products and convolutions; f16 ends at 65504, so not every model can have it; " \
-	 "tf32 is for CUDA devices; w8a8, for images alone: f32, but integers of 8 bits in the transformer's blocks", .choices = smalti_precisions}
+	 "tf32 is for CUDA devices; w8a8 and w8a8-bf16, for images alone: f32, or bf16, but integers of 8 bits in the transformer's blocks", .choices = smalti_precisions}
 
 #define SMALTI_CLEANING_ROW(type, field, texts) \
 	{SMALTI_CHOICE(type, field), "clean", 0, "HOW", \

@@ -5,6 +5,7 @@
 #include "cli/signals.h"
 #include "cli/simulate_print.h"
 #include "cli/simulator.h"
+#include "jobs/precision.h"
 #include "rt/op.h"
 #include "simulation/calibrate.h"
 #include "simulation/machine.h"
@@ -154,9 +155,11 @@ static int simulate(const struct smalti_simulate_options *options, struct smalti
 /* Refuses a precision for which machines have no rate. */
 static int check_precision(const struct smalti_simulate_options *options, struct smalti_error *error)
 {
-	if (options->precision != SMALTI_PRECISION_W8A8)
+	const enum smalti_precision precision = (enum smalti_precision)options->precision;
+	if (smalti_precision_of_rest(precision) == precision)
 		return 0;
-	return smalti_fail(error, SMALTI_EUNSUPPORTED, "--precision w8a8: machines have no rate for it");
+	return smalti_fail(error, SMALTI_EUNSUPPORTED, "--precision %s: machines have no rate for it",
+			   smalti_precisions[precision]);
 }
 
 enum smalti_exit smalti_simulate_run(void *values, int count, char **operands)

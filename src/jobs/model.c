@@ -65,7 +65,8 @@ static int open_transformer_files(struct smalti_model *model, char *const *paths
 	model->dit_checkpoint =
 	    smalti_checkpoint_open(paths[TRANSFORMER], SMALTI_STEM_DIFFUSERS, variant, error);
 	if (model->dit_checkpoint)
-		model->dit_checkpoint->wants_w8a8 = model->precision == SMALTI_PRECISION_W8A8;
+		model->dit_checkpoint->wants_w8a8 =
+		    smalti_precision_of_rest(model->precision) != model->precision;
 	return model->dit_checkpoint
 		   ? smalti_transformer_config_open(paths[TRANSFORMER], model->dit_checkpoint,
 						    &model->transformer, error)
@@ -222,11 +223,10 @@ struct smalti_model *smalti_model_open_beside(struct smalti_session *session,
 	struct smalti_model_options defaults;
 	smalti_model_defaults(&defaults);
 	options = options ? options : &defaults;
-	const bool integers = options->precision == SMALTI_PRECISION_W8A8;
 	if (smalti_check_given(session, "session", error) < 0 ||
 	    smalti_check_range((int)options->text_encoder_precision, 0, SMALTI_TEXT_ENCODER_W8A8,
 			       "precision of the text encoder", error) < 0 ||
-	    smalti_precision_choose(integers ? SMALTI_PRECISION_F32 : options->precision, session, error) < 0)
+	    smalti_precision_choose(smalti_precision_of_rest(options->precision), session, error) < 0)
 		return NULL;
 	struct smalti_model *model = smalti_calloc(1, sizeof(*model), error);
 	if (!model)

@@ -3,9 +3,20 @@
 
 #include <math.h>
 
-const char *const smalti_precisions[] = {
-    [SMALTI_PRECISION_F32] = "f32",   [SMALTI_PRECISION_BF16] = "bf16", [SMALTI_PRECISION_F16] = "f16",
-    [SMALTI_PRECISION_TF32] = "tf32", [SMALTI_PRECISION_W8A8] = "w8a8", NULL};
+const char *const smalti_precisions[] = {[SMALTI_PRECISION_F32] = "f32",
+					 [SMALTI_PRECISION_BF16] = "bf16",
+					 [SMALTI_PRECISION_F16] = "f16",
+					 [SMALTI_PRECISION_TF32] = "tf32",
+					 [SMALTI_PRECISION_W8A8] = "w8a8",
+					 [SMALTI_PRECISION_W8A8_BF16] = "w8a8-bf16",
+					 NULL};
+
+enum smalti_precision smalti_precision_of_rest(enum smalti_precision precision)
+{
+	if (precision == SMALTI_PRECISION_W8A8_BF16)
+		return SMALTI_PRECISION_BF16;
+	return precision == SMALTI_PRECISION_W8A8 ? SMALTI_PRECISION_F32 : precision;
+}
 
 void smalti_text_encoder_choose(enum smalti_text_encoder_precision precision,
 				struct smalti_checkpoint *checkpoint)
@@ -23,9 +34,10 @@ int smalti_precision_choose(enum smalti_precision precision, struct smalti_sessi
 			    struct smalti_error *error)
 {
 	const bool tf32 = precision == SMALTI_PRECISION_TF32;
-	if (precision == SMALTI_PRECISION_W8A8)
+	if (smalti_precision_of_rest(precision) != precision)
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "precision w8a8: it is of the transformer that generates images alone");
+				   "precision %s: it is of the transformer that generates images alone",
+				   smalti_precisions[precision]);
 	if (smalti_check_range((int)precision, 0, SMALTI_PRECISION_TF32, "precision", error) < 0)
 		return -1;
 	if (tf32 && !(session && session->device_counts.of[SMALTI_CUDA_DEVICES] > 0))
@@ -41,9 +53,8 @@ enum smalti_dtype smalti_precision_dtype(enum smalti_precision precision)
 	static const enum smalti_dtype dtypes[] = {[SMALTI_PRECISION_F32] = SMALTI_F32,
 						   [SMALTI_PRECISION_BF16] = SMALTI_BF16,
 						   [SMALTI_PRECISION_F16] = SMALTI_F16,
-						   [SMALTI_PRECISION_TF32] = SMALTI_F32,
-						   [SMALTI_PRECISION_W8A8] = SMALTI_F32};
-	return dtypes[precision];
+						   [SMALTI_PRECISION_TF32] = SMALTI_F32};
+	return dtypes[smalti_precision_of_rest(precision)];
 }
 
 enum smalti_dtype smalti_precision_vae_dtype(enum smalti_precision precision,

@@ -16,9 +16,13 @@ extern const char *const smalti_text_encoder_precisions[];
 void smalti_text_encoder_choose(enum smalti_text_encoder_precision precision,
 				struct smalti_checkpoint *checkpoint);
 
+/* Returns the precision of what is not a product of integers: another one if those of the transformer's
+ * blocks are. */
+enum smalti_precision smalti_precision_of_rest(enum smalti_precision precision);
+
 /* Makes the workers of a session (NULL: CPUs without one) compute in a precision. -1 with SMALTI_EINVAL for a
  * number that is no precision, or that other models of the session exclude; SMALTI_EUNSUPPORTED for one that
- * no worker has, and for w8a8, which is f32 to workers: see smalti_model_open(). */
+ * no worker has, and for w8a8 and w8a8-bf16, which are f32 and bf16 to workers. */
 int smalti_precision_choose(enum smalti_precision precision, struct smalti_session *session,
 			    struct smalti_error *error);
 
