@@ -12,7 +12,7 @@
 struct smalti_generate_options {
 	struct smalti_string_list prompt, lora;
 	const char *prompts, *latents, *output;
-	const char *predict; /* the machine; NULL: none */
+	const char *predict;      /* the machine; NULL: none */
 	const char *image, *mask; /* paths of what every prompt begins with, unless its line says otherwise */
 	struct smalti_request request; /* of every prompt, unless its line says otherwise */
 	struct smalti_model_options model;
