@@ -36,6 +36,9 @@ int smalti_json_place(const char *path, const cJSON *value, struct smalti_error 
 /* Adds text of any bytes; those that are not UTF-8 become '?'. False without memory. */
 bool smalti_json_add_text(cJSON *object, const char *key, const char *text);
 
+/* Moves the object's value of the key, if it has one, to *value, in the place of what was there. */
+bool smalti_json_take(cJSON **value, const char *key, cJSON *object);
+
 /* Returns the number object[key], or NAN for anything else. NULL is allowed. */
 double smalti_json_number(const cJSON *object, const char *key);
 

@@ -192,6 +192,16 @@ int smalti_json_check_format(const cJSON *object, const char *format, int64_t ve
 			   found, found_version, format, version, remedy);
 }
 
+bool smalti_json_take(cJSON **value, const char *key, cJSON *object)
+{
+	cJSON *found = cJSON_DetachItemFromObjectCaseSensitive(object, key);
+	if (!found)
+		return false;
+	cJSON_Delete(*value);
+	*value = found;
+	return true;
+}
+
 double smalti_json_number(const cJSON *object, const char *key)
 {
 	return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));

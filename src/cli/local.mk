@@ -7,7 +7,8 @@ libcli_la_SOURCES = \
 	src/cli/decode.c \
 	src/cli/encode.c \
 	src/cli/export.c \
-	src/cli/extract.c \
+	src/cli/extract.c src/cli/extract.h \
+	src/cli/extract_options.c \
 	src/cli/generate.c \
 	src/cli/generate_batch.c src/cli/generate_plan.c src/cli/generate.h \
 	src/cli/generate_latents.c \
@@ -41,7 +42,8 @@ libcli_la_SOURCES = \
 	src/cli/topology.c src/cli/topology.h \
 	src/cli/topology_json.c \
 	src/cli/topology_text.c \
-	src/cli/train.c \
+	src/cli/train.c src/cli/train.h \
+	src/cli/train_options.c \
 	src/cli/vae_command.c src/cli/vae_command.h \
 	src/cli/verify.c
 

@@ -124,16 +124,6 @@ static bool put_line(cJSON *list, const char *key, cJSON **line)
 	return true;
 }
 
-static bool put_value(cJSON **value, const char *key, cJSON *line)
-{
-	cJSON *found = cJSON_DetachItemFromObjectCaseSensitive(line, key);
-	if (!found)
-		return false;
-	cJSON_Delete(*value);
-	*value = found;
-	return true;
-}
-
 static int take_line(void *user, cJSON **line, struct smalti_error *error)
 {
 	struct smalti_training_history *history = user;
@@ -144,10 +134,10 @@ static int take_line(void *user, cJSON **line, struct smalti_error *error)
 	return put_line(history->evaluations, "evaluation", line) ||
 		       put_line(history->checkpoints, "checkpoint", line) ||
 		       put_line(history->damaged, "damaged", line) ||
-		       put_value(&history->devices, "devices", *line) ||
-		       put_value(&history->operations, "operations", *line) ||
-		       put_value(&history->predicted, "predicted", *line) ||
-		       put_value(&history->failed, "failed", *line)
+		       smalti_json_take(&history->devices, "devices", *line) ||
+		       smalti_json_take(&history->operations, "operations", *line) ||
+		       smalti_json_take(&history->predicted, "predicted", *line) ||
+		       smalti_json_take(&history->failed, "failed", *line)
 		   ? 0
 		   : -1;
 }

@@ -85,17 +85,6 @@ static int read_counts(const cJSON *rows, int width, struct smalti_run_counts *c
 	return 0;
 }
 
-/* Takes the line's value of the key, if it has one, in the place of what was there. */
-static bool take(cJSON **value, const char *key, cJSON *line)
-{
-	cJSON *found = cJSON_DetachItemFromObjectCaseSensitive(line, key);
-	if (!found)
-		return false;
-	cJSON_Delete(*value);
-	*value = found;
-	return true;
-}
-
 static int read_line(cJSON *line, struct smalti_run *run, struct smalti_error *error)
 {
 	double time = 0;
@@ -108,8 +97,8 @@ static int read_line(cJSON *line, struct smalti_run *run, struct smalti_error *e
 					   error)
 			   ? -1
 			   : 0;
-	if (take(&run->devices, "devices", line) || take(&run->predicted, "predicted", line) ||
-	    take(&run->end, "end", line))
+	if (smalti_json_take(&run->devices, "devices", line) ||
+	    smalti_json_take(&run->predicted, "predicted", line) || smalti_json_take(&run->end, "end", line))
 		return 0;
 	return read_point(line, time, run, error);
 }
