@@ -33,8 +33,9 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 OPTIONS = {"t5": "--t5", "dit": "--dit", "train": "--train", "decode": "--vae", "encode": "--encode"}
-PRECISIONS = {"float32": ["--precision", "f32"], "bfloat16": ["--precision", "bf16"], "int8": []}
-INTEGERS = {"t5": ["--text-encoder-precision", "int8"], "dit": ["--precision", "w8a8"]}
+PRECISIONS = {"float32": ["--precision", "f32"], "bfloat16": ["--precision", "bf16"]}
+INTEGERS = {"int8": {"t5": ["--text-encoder-precision", "int8"], "dit": ["--precision", "w8a8"]},
+            "int8-bfloat16": {"t5": ["--precision", "bf16", "--text-encoder-precision", "w8a8"], "dit": ["--precision", "w8a8-bf16"]}}
 
 
 def arguments():
@@ -56,13 +57,13 @@ def arguments():
     parser.add_argument("--recompute", action="store_true")
     parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("stage", choices=(*OPTIONS, "step", "generate"))
-    parser.add_argument("precision", choices=tuple(PRECISIONS))
+    parser.add_argument("precision", choices=(*PRECISIONS, *INTEGERS))
     parser.add_argument("size")
     given = parser.parse_args()
     if not given.model and not given.smalti_model:
         parser.error("--model or --smalti-model is needed")
-    if given.precision == "int8" and given.stage not in INTEGERS:
-        parser.error("int8 is of t5 and dit")
+    if given.stage not in INTEGERS.get(given.precision, OPTIONS):
+        parser.error(f"{given.precision} is of t5 and dit")
     if given.stage == "step" and not given.features:
         parser.error("step needs --features")
     if given.stage == "t5" and not given.model:
@@ -83,7 +84,7 @@ class Peer:
         command += ["--cpu-time"] * given.cpu_time
         if given.stage == "step":
             command += ["--lora-rank", str(given.lora_rank)] + ["--recompute"] * given.recompute
-        self.command = command + [given.stage, given.precision, size]
+        self.command = command + [given.stage, "int8" if given.precision in INTEGERS else given.precision, size]
         self.alone = given.stage == "step"  # its memory is its own while it runs: it is started anew in each round
         self.process = None
         self.seconds = []
@@ -138,8 +139,8 @@ class Smalti:
         if given.stage == "train":
             self.command += ["--samples", str(given.samples)]
         places = ["--cuda", "1", "--cpus", "1"] if given.device == "cuda" else ["--cpus", str(given.threads)]
-        integers = INTEGERS[given.stage] if given.precision == "int8" else []
-        self.command += ["--model", model, *PRECISIONS[given.precision], *integers, *places, "--json", "--repeats"]
+        precision = PRECISIONS.get(given.precision) or INTEGERS[given.precision][given.stage]
+        self.command += ["--model", model, *precision, *places, "--json", "--repeats"]
         # a GPU's commands are repeated as a graph from the third time on
         self.repeats = 9 if given.device == "cuda" else 2
         self.cpu_time = given.cpu_time
