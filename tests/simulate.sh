@@ -182,6 +182,8 @@ awk -v flops="$(value large_f16 flops)" 'BEGIN { exit !(flops > 8 * 0.8e12 && fl
 expect 0 '' "$SMALTI" simulate extract --machine 1xA100-PCIe --items 2
 grep -qE '^  items +[0-9.]+ a second$' out || fail "no items a second: $(cat out)"
 refuse 2 "--size: expected multiples of 16 for training" "$SMALTI" simulate train --machine 1xA100-PCIe --model tiny --size 72x64
+refuse 2 "CPU workers: expected at most 32, which '32-cores' has, found 33" "$SMALTI" simulate --machine 32-cores --cpus 33
+refuse 2 "GPUs: expected at most 2, which '2xA100-NVLink' has, found 3" "$SMALTI" simulate --machine 2xA100-NVLink --gpus 3
 refuse 2 "unexpected operand 'dance': expected train or extract" "$SMALTI" simulate dance --machine 1xA100-PCIe
 refuse 2 "unexpected operand 'now'" "$SMALTI" simulate train now --machine 1xA100-PCIe
 refuse 1 "T4 has no rate for products in bf16" "$SMALTI" simulate train --machine 4xT4 --model tiny --precision bf16

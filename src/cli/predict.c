@@ -2,6 +2,7 @@
 #include "cli/predict.h"
 #include "base/file.h"
 #include "cli/numbers.h"
+#include "cli/signals.h"
 #include "cli/simulator.h"
 #include "rt/ranks.h"
 #include "rt/session.h"
@@ -80,6 +81,7 @@ cJSON *smalti_predict(const struct smalti_simulate_options *work, const struct s
 	struct smalti_error error = SMALTI_NO_ERROR;
 	SCOPED(cJSON_Delete) cJSON *outcome = simulate(work, &error);
 	if (!outcome) {
+		smalti_signals_blame(&error);
 		smalti_progress_print(run->progress, "%s: nothing is predicted: %s", run->command,
 				      error.message);
 		return NULL;

@@ -308,9 +308,28 @@ static cJSON *run_in(const char *directory, const struct smalti_simulate_options
 	return outcome;
 }
 
+/* Refuses more workers than the machine has. */
+static int check_workers(const struct smalti_simulate_options *options,
+			 const struct smalti_simulated_machine *machine, struct smalti_error *error)
+{
+	const struct {
+		const char *name;
+		int64_t wanted, has;
+	} kinds[] = {{"CPU workers", options->cpus, machine->cpu.count},
+		     {"GPUs", options->gpus, smalti_machine_gpus(machine)}};
+	for (size_t i = 0; i < COUNT_OF(kinds); i++)
+		if (kinds[i].wanted > kinds[i].has)
+			return smalti_fail(error, SMALTI_EINVAL,
+					   "%s: expected at most %" PRId64 ", which '%s' has, found %" PRId64,
+					   kinds[i].name, kinds[i].has, machine->name, kinds[i].wanted);
+	return 0;
+}
+
 cJSON *smalti_simulator_run(const struct smalti_simulate_options *options, const char *policy,
 			    const struct smalti_simulated_machine *machine, struct smalti_error *error)
 {
+	if (check_workers(options, machine, error) < 0)
+		return NULL;
 	SCOPED(free) char *directory = smalti_make_temporary_directory("smalti-sim", error);
 	if (!directory)
 		return NULL;
