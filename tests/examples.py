@@ -206,7 +206,7 @@ def skipped_because(line, simulator):
     for pattern, reason in SKIPPED:
         if re.search(pattern, line):
             return reason
-    if "simulate" in line or "--machine" in line:
+    if any(word in line for word in ("simulate", "--machine", "--predict")):
         return "" if simulator else "it needs the program that simulates (scripts/build --simgrid)"
     if "parquet_to_jsonl" in line:
         return "tests/parquet_to_jsonl.sh runs it"
