@@ -289,6 +289,7 @@ for directory in trained extracted; do
 done
 expect 0 '' "$SMALTI" train extracted -o trained --steps 6 --batch 2 --cpus 2 --predict 32-cores
 grep -qE '^a step: .* predicted on 32-cores, .* measured \([-+][0-9.]+ %\)$' err || fail "no line: $(cat err)"
+expect 0 'nothing is predicted: the log has no step behind the first' "$SMALTI" train extracted -o one_step --steps 1 --batch 2 --cpus 2 --predict 32-cores
 while IFS='|' read -r words options; do
     # shellcheck disable=SC2086 # several words
     refuse "${words%% *}" "${words#* }" "$SMALTI" $options

@@ -147,27 +147,34 @@ static void set_work(struct smalti_simulate_options *work, const struct smalti_t
 	work->request.tile_tokens = o->tile_tokens;
 }
 
-/* Returns what --predict gives, or NULL. */
-static cJSON *predict(struct train *t)
+static cJSON *predict_step(struct train *t, const struct smalti_training_history *history, const char *log)
 {
-	struct smalti_training_history history;
-	struct smalti_error error = SMALTI_NO_ERROR;
-	SCOPED(free) char *log = smalti_format(&error, "%s/log.jsonl", t->options.output);
-	if (!log || smalti_training_history_read(t->options.output, &history, &error) < 0) {
-		smalti_progress_print(&t->progress, "smalti train: nothing is predicted: %s", error.message);
-		return NULL;
-	}
 	struct smalti_simulate_options work =
 	    smalti_predict_begin(t->settings->predict, t->session, &t->settings->session);
-	set_work(&work, &t->options, &history);
+	set_work(&work, &t->options, history);
 	const struct smalti_predicted run = {
 	    .command = "smalti train",
 	    .progress = &t->progress,
 	    .says = !t->settings->quiet && !t->settings->json,
 	    .log = log,
-	    .measured = smalti_training_history_mean(&history, SMALTI_TRAINING_SECONDS)};
-	smalti_training_history_free(&history);
+	    .measured = smalti_training_history_mean(history, SMALTI_TRAINING_SECONDS)};
 	return smalti_predict(&work, &run);
+}
+
+/* Returns what --predict gives, or NULL. */
+static cJSON *predict(struct train *t)
+{
+	struct smalti_training_history history = {.count = 0};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SCOPED(free) char *log = smalti_format(&error, "%s/log.jsonl", t->options.output);
+	const bool known = log && smalti_training_history_read(t->options.output, &history, &error) == 0 &&
+			   !isnan(smalti_training_history_mean(&history, SMALTI_TRAINING_SECONDS));
+	cJSON *prediction = known ? predict_step(t, &history, log) : NULL;
+	if (!known)
+		smalti_progress_print(&t->progress, "smalti train: nothing is predicted: %s",
+				      error.code ? error.message : "the log has no step behind the first");
+	smalti_training_history_free(&history);
+	return prediction;
 }
 
 static bool print_json(const struct train *t, const struct smalti_train_result *result, cJSON *prediction)
