@@ -163,7 +163,6 @@ dist_check_SCRIPTS += tests/signals.sh
 dist_check_SCRIPTS += tests/spack.sh
 dist_check_SCRIPTS += tests/shrink.sh
 dist_check_SCRIPTS += tests/simulate.sh
-dist_check_SCRIPTS += tests/slaves.sh
 dist_check_SCRIPTS += tests/slurm.sh
 dist_check_SCRIPTS += tests/slurm_array.sh
 dist_check_SCRIPTS += tests/store_kill.sh
@@ -194,10 +193,6 @@ check_LTLIBRARIES += liblose_opencl.la
 liblose_opencl_la_SOURCES = tests/lose_opencl.c
 liblose_opencl_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 endif
-
-EXTRA_PROGRAMS += tests/slave_failure
-CLEANFILES += tests/slave_failure
-tests/slaves.log: tests/slave_failure$(EXEEXT)
 
 EXTRA_PROGRAMS += tests/forward
 CLEANFILES += tests/forward

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 #include "cli/help.h"
-#include "rt/slave.h"
 
 static const struct smalti_command *const commands[] = {
     &smalti_generate_command, &smalti_decode_command,     &smalti_encode_command,
@@ -21,6 +20,5 @@ static const struct smalti_command smalti = {
 
 int main(int argc, char **argv)
 {
-	smalti_slave_serve();
 	return (int)smalti_command_run(&smalti, argc, argv);
 }

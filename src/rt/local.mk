@@ -25,7 +25,6 @@ libcore_la_SOURCES += \
 	src/rt/machine.h src/rt/simulation.h src/rt/task_times.h \
 	src/rt/scratch.c src/rt/scratch.h \
 	src/rt/session_open.c \
-	src/rt/slave.c src/rt/slave.h \
 	src/rt/slowdown.c src/rt/slowdown.h \
 	src/rt/observer.h src/rt/op.c src/rt/op.h src/rt/op_use.c src/rt/op_use.h src/rt/task.c src/rt/task.h \
 	src/rt/task_codelets.c src/rt/task_message.h src/rt/task_run.c \

@@ -17,8 +17,6 @@ static void ended(void *argument)
 	struct smalti_message *message = task->cl_arg;
 	struct smalti_task_group *task_group = message->task_group;
 	struct smalti_session *session = task_group->session;
-	if (task->cl_ret) /* it failed in a slave */
-		smalti_task_group_fail(task_group, task->cl_ret);
 	const int worker = starpu_worker_get_id();
 	if (message->began > 0) {
 		message->seconds = smalti_session_device_ended(session, worker, message->began);

@@ -126,11 +126,8 @@ static void make_codelet(const struct smalti_op *op, bool devices, struct smalti
 	const char *name = op ? op->name : "fused";
 	smalti_task_times_open(&made->times, name, footprint);
 	starpu_codelet_init(&made->codelet);
-	made->codelet.where = STARPU_CPU;
+	made->codelet.where = STARPU_CPU | (!op || smalti_op_device(op) ? STARPU_OPENCL | STARPU_CUDA : 0);
 	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
-	made->codelet.cpu_funcs_name[0] = "smalti_task_run_slave";
-	made->codelet.where |=
-	    !op || smalti_op_device(op) ? STARPU_OPENCL | STARPU_CUDA | STARPU_TCPIP_MS : 0;
 	made->codelet.opencl_funcs[0] = made->codelet.cuda_funcs[0] = smalti_task_run_device;
 	made->codelet.opencl_flags[0] = STARPU_OPENCL_ASYNC;
 	made->codelet.cuda_flags[0] = STARPU_CUDA_ASYNC;

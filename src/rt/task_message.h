@@ -26,8 +26,7 @@ struct smalti_local {
 	int first, last;
 };
 
-/* The data of a task; its locals follow the steps. A slave (rt/slave.h) gets a copy, in which pointers are
- * invalid; only operations that no device runs have arguments with pointers. */
+/* The data of a task; its locals follow the steps. */
 struct smalti_message {
 	struct smalti_task_group *task_group;
 	struct smalti_position position;
@@ -49,11 +48,9 @@ struct smalti_message {
 /* Returns the key of what a task's time depends on; tasks of one name and key are alike. */
 uint32_t smalti_message_key(const struct smalti_message *message);
 
-/* Run a task of any codelet on CPUs, on devices, and in slaves, where StarPU finds the function by its
- * name. */
+/* Run a task of any codelet on CPUs and on devices. */
 void smalti_task_run_cpu(void *interfaces[], void *message);
 void smalti_task_run_device(void *interfaces[], void *message);
-void smalti_task_run_slave(void *interfaces[], void *message);
 
 /* How a kind of device runs steps: allocates locals, and calls an operation's function. */
 struct smalti_executor {
@@ -66,9 +63,6 @@ struct smalti_executor {
 /* Runs the steps. `slots`: the tiles' addresses; NULL for the locals. */
 int smalti_task_run_steps(const struct smalti_message *message, const struct smalti_executor *executor,
 			  void *slots[], struct smalti_error *error);
-/* Runs the steps on this CPU, with locals of the pool; counts them, unless `counter` is NULL. */
-int smalti_task_run_on_cpu(const struct smalti_message *message, struct smalti_pool *pool,
-			   struct smalti_op_counter *counter, void *slots[], struct smalti_error *error);
 
 /* Returns the predicted seconds of the task that runs next on this worker; NAN: none. */
 double smalti_task_predicted(const struct smalti_task_group *task_group);

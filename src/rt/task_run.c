@@ -104,29 +104,21 @@ static int run(void *user, const struct smalti_step *step, void *const data[], s
 	const struct cpu *cpu = user;
 	const double began = smalti_now();
 	const int status = smalti_step_op(step)->run(data, step->arguments, error);
-	if (cpu->counter)
-		smalti_op_counter_add(cpu->counter, step->op, step->arguments, smalti_now() - began);
+	smalti_op_counter_add(cpu->counter, step->op, step->arguments, smalti_now() - began);
 	return status;
-}
-
-int smalti_task_run_on_cpu(const struct smalti_message *message, struct smalti_pool *pool,
-			   struct smalti_op_counter *counter, void *slots[], struct smalti_error *error)
-{
-	struct cpu cpu = {pool, counter};
-	const struct smalti_executor executor = {take, give, run, &cpu};
-	return smalti_task_run_steps(message, &executor, slots, error);
 }
 
 static int run_steps(const struct smalti_message *message, int worker, void *interfaces[],
 		     struct smalti_error *error)
 {
 	const struct smalti_session *session = message->task_group->session;
+	struct cpu cpu = {session->pool, smalti_op_counters_of(session->op_counters, worker)};
+	const struct smalti_executor executor = {take, give, run, &cpu};
 	void *slots[SMALTI_TASK_TILES] = {NULL};
 	for (int i = 0; i < message->tiles; i++)
 		if (!(slots[i] = memory_of(interfaces[i], error)))
 			return -1;
-	return smalti_task_run_on_cpu(message, session->pool,
-				      smalti_op_counters_of(session->op_counters, worker), slots, error);
+	return smalti_task_run_steps(message, &executor, slots, error);
 }
 
 void smalti_task_run_cpu(void *interfaces[], void *argument)

@@ -2,7 +2,6 @@
 #include "rt/tile_forms.h"
 #include "rt/places.h"
 #include "rt/session.h"
-#include "rt/slave.h"
 #include "rt/task_group.h"
 #include "rt/tile_memory.h"
 
@@ -18,7 +17,7 @@ struct smalti_formed {
 };
 
 /* StarPU's interface. Main memory, the tile's home, has the forms and makes the CPU's on demand; a device has
- * its form at `handle` (an address, or a cl_mem), and a slave has the CPU's. StarPU keeps a freed tile's
+ * its form at `handle` (an address, or a cl_mem). StarPU keeps a freed tile's
  * interface with a device's memory for another tile of as many bytes; `formed` is invalid then. */
 struct interface {
 	enum starpu_data_interface_id id;
@@ -172,19 +171,10 @@ static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void
 				     (size_t)formed->forms.bytes[kind], async);
 }
 
-/* Returns the largest form's bytes, the estimate for transfers. */
-static int64_t largest(const struct interface *i)
-{
-	int64_t bytes = 0;
-	for (int kind = 0; kind < SMALTI_DEVICE_KINDS; kind++)
-		if ((kind != SMALTI_DEVICE_CPU || smalti_slaves_serve()) && i->bytes[kind] > bytes)
-			bytes = i->bytes[kind];
-	return bytes;
-}
-
+/* Returns the bytes of a transfer: of the form that devices have. */
 static size_t get_size(starpu_data_handle_t handle)
 {
-	return (size_t)largest(interface_on(handle, STARPU_MAIN_RAM));
+	return (size_t)interface_on(handle, STARPU_MAIN_RAM)->bytes[SMALTI_DEVICE_GPU];
 }
 
 static uint32_t footprint(starpu_data_handle_t handle)
@@ -194,23 +184,8 @@ static uint32_t footprint(starpu_data_handle_t handle)
 
 static int compare(void *one, void *other)
 {
-	return largest(one) == largest(other);
-}
-
-/* Packs the interface for a slave as it is; `formed` is invalid there. */
-static int pack(void *interface, void **copy, starpu_ssize_t *bytes)
-{
-	*bytes = sizeof(struct interface);
-	*copy = malloc(sizeof(struct interface));
-	if (!*copy)
-		return -ENOMEM;
-	memcpy(*copy, interface, sizeof(struct interface));
-	return 0;
-}
-
-static int unpack(void **interface, void *copy, starpu_ssize_t *bytes)
-{
-	return pack(copy, interface, bytes);
+	const struct interface *a = one, *b = other;
+	return a->bytes[SMALTI_DEVICE_GPU] == b->bytes[SMALTI_DEVICE_GPU];
 }
 
 static const struct starpu_data_copy_methods copies = {.any_to_any = copy};
@@ -226,21 +201,14 @@ static struct starpu_data_interface_ops operations = {
     .get_size = get_size,
     .footprint = footprint,
     .compare = compare,
-    .pack_meta = pack,
-    .unpack_meta = unpack,
     .interfaceid = STARPU_UNKNOWN_INTERFACE_ID,
     .interface_size = sizeof(struct interface),
     .name = "SMALTI_FORMS_INTERFACE",
 };
 
-void smalti_forms_announce(void)
-{
-	starpu_data_register_ops(&operations);
-}
-
 void smalti_formed_register(struct smalti_formed *formed, void *handle)
 {
-	smalti_forms_announce();
+	starpu_data_register_ops(&operations);
 	struct interface interface = {.id = operations.interfaceid, .formed = formed};
 	memcpy(interface.bytes, formed->forms.bytes, sizeof(interface.bytes));
 	formed->counted = true;

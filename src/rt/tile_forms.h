@@ -31,12 +31,9 @@ void smalti_formed_free(struct smalti_formed *formed);
 /* Registers a handle (starpu_data_handle_t), which frees the forms when it is unregistered. */
 void smalti_formed_register(struct smalti_formed *formed, void *handle);
 
-/* Registers this kind of tile in a slave, before starpu_init(), by the number that it has in the master. */
-void smalti_forms_announce(void);
-
 /* Returns the forms behind a buffer of a task; NULL for other tiles. */
 struct smalti_formed *smalti_formed_of(const void *interface);
 /* Returns the CPU's form, and makes it if necessary. NULL with an error if that fails. */
 const void *smalti_formed_memory(struct smalti_formed *formed, struct smalti_error *error);
-/* Returns the form behind a buffer of a task on a device or a slave. */
+/* Returns the form behind a buffer of a task on a device. */
 struct smalti_device_memory smalti_formed_device_memory(const void *interface);
