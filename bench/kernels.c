@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "bench/peak.h"
 #include "bench/statistics.h"
+#include "host/pool.h"
 #include "kernels/groupnorm.h"
 #include "rt/op.h"
-#include "rt/pool.h"
 #include "samplers/noise.h"
 
 #include <stdlib.h>

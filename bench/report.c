@@ -6,8 +6,8 @@
 #include "bench/compare.h"
 #include "cli/common_rows.h"
 #include "cli/device_lines.h"
-#include "rt/topology.h"
 #include "smalti/version.h"
+#include "topology/topology.h"
 
 #include <math.h>
 #include <stdio.h>

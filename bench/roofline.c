@@ -3,10 +3,10 @@
 
 #include "base/base.h"
 #include "base/clock.h"
+#include "host/pool.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 #include "kernels/matmul.h"
-#include "rt/pool.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codelets/codelets.h"
-#include "rt/device.h"
+#include "devices/device.h"
 #include "rt/op.h"
 
 /* struct NAME_memories: the buffers of a task as a device has them; NULL: absent. smalti_device_NAME()

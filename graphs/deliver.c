@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/deliver.h"
 #include "codelets/codelets.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 void smalti_deliver_to_all(struct smalti_task_group *task_group, struct smalti_tile *tile, int64_t count,
 			   void *to)

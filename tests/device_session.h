@@ -12,7 +12,7 @@
 static inline struct smalti_session *test_open_devices(const char *test, const char *cpus, int64_t devices,
 						       const char *megabytes, const char *policy)
 {
-	const char *limit = smalti_devices_limit(test_driver())->variable;
+	const char *limit = test_cuda() ? "STARPU_LIMIT_CUDA_MEM" : "STARPU_LIMIT_OPENCL_MEM";
 	struct smalti_session_options options = {.policy = policy};
 	struct smalti_error error = SMALTI_NO_ERROR;
 	test_ask_for(&options, devices);

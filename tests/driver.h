@@ -4,19 +4,19 @@
  * CUDA's stand-ins, unless the environment says otherwise: processors, which have their own measurements. */
 #pragma once
 
-#include "rt/device.h"
+#include "base/base.h"
 #include "smalti/session.h"
 
-static inline int test_driver(void)
+static inline bool test_cuda(void)
 {
 	const char *name = getenv("SMALTI_TEST_DRIVER");
-	return name && strcmp(name, "cuda") == 0 ? SMALTI_CUDA_DEVICES : SMALTI_OPENCL_DEVICES;
+	return name && strcmp(name, "cuda") == 0;
 }
 
 static inline void test_ask_for(struct smalti_session_options *options, int64_t devices)
 {
-	options->cuda = test_driver() == SMALTI_CUDA_DEVICES ? devices : 0;
-	options->opencl = test_driver() == SMALTI_OPENCL_DEVICES ? devices : 0;
+	options->cuda = test_cuda() ? devices : 0;
+	options->opencl = test_cuda() ? 0 : devices;
 	setenv("POCL_DEVICES", "basic basic", 0);
 	setenv("STARPU_OPENCL_ON_CPUS", "1", 0);
 	setenv("STARPU_WORKERS_NOBIND", "1", 0);

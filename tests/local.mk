@@ -44,7 +44,7 @@ store_tests = tests/test_export tests/test_extract tests/test_extract_sizes test
 	tests/test_shared_list \
 	tests/test_store_claims tests/test_store_directory tests/test_store_failures tests/test_store_lock \
 	tests/test_store_ranges tests/test_store_shards tests/test_verify
-rt_tests = tests/test_counting tests/test_counts tests/test_crossings tests/test_cudnn tests/test_device_tiles \
+rt_tests = tests/test_counting tests/test_counts tests/test_crossings tests/test_cudnn tests/test_device_tiles tests/test_driver \
 	tests/test_environment tests/test_fusion tests/test_insertion tests/test_lanes tests/test_memory_limit \
 	tests/test_perf_models tests/test_places tests/test_policies tests/test_rates tests/test_schedule \
 	tests/test_session tests/test_slowdown tests/test_tile_forms tests/test_timetable tests/test_topology tests/test_transfers
@@ -74,7 +74,7 @@ check_PROGRAMS += tests/run_store
 tests_run_store_SOURCES = tests/runner.c $(store_tests:=.c)
 $(store_tests): tests/run_store$(EXEEXT)
 check_PROGRAMS += tests/run_rt
-tests_run_rt_SOURCES = tests/runner.c $(rt_tests:=.c)
+tests_run_rt_SOURCES = tests/runner.c tests/template_driver.c tests/template_driver.h $(rt_tests:=.c)
 $(rt_tests): tests/run_rt$(EXEEXT)
 check_PROGRAMS += tests/run_graphs
 tests_run_graphs_SOURCES = tests/runner.c $(graphs_tests:=.c)

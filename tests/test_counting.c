@@ -4,8 +4,8 @@
  */
 #include "codelets/codelets.h"
 #include "harness.h"
+#include "host/pool.h"
 #include "rt/counting.h"
-#include "rt/pool.h"
 #include "rt/session.h"
 
 enum { VALUES = 1000, BYTES = VALUES * sizeof(float), PLACES = 3 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuDNN takes the operation graphs that src/rt/cudnn_graph.c makes, and has plans for them on cards that are
- * described: it says so without a GPU. */
+ * cuDNN takes the operation graphs that src/devices/cudnn_graph.c makes, and has plans for them on cards that
+ * are described: it says so without a GPU. */
 #include "harness.h"
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #ifdef SMALTI_CUDNN
-#include "rt/cudnn_plan.h"
+#include "devices/cudnn_plan.h"
 
 /* That there are engines which may run it. */
 static void check(int status, struct smalti_cudnn_graph *graph, const struct smalti_error *error,

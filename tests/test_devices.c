@@ -396,8 +396,7 @@ static void too_few(void)
 	struct smalti_error error = SMALTI_NO_ERROR;
 	test_ask_for(&options, 8);
 	struct smalti_session *session = smalti_session_open(&options, &error);
-	FAILS(session ? 0 : -1, &error, SMALTI_ENODEV, "eight devices",
-	      test_driver() == SMALTI_CUDA_DEVICES ? "CUDA" : "OpenCL");
+	FAILS(session ? 0 : -1, &error, SMALTI_ENODEV, "eight devices", test_cuda() ? "CUDA" : "OpenCL");
 	if (session)
 		test_close_devices(session);
 }

@@ -3,8 +3,8 @@
  * What the environment says is used, or refused with a message; StarPU ends the program over much of it. */
 #include "base/file.h"
 #include "harness.h"
-#include "rt/cgroup.h"
-#include "rt/machine.h"
+#include "host/cgroup.h"
+#include "host/machine.h"
 #include "rt/session.h"
 #include "rt/task_group.h"
 

@@ -193,7 +193,7 @@ static void vae_encode(const struct precision *precision)
 static bool reopened_for_tf32(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (session->device_counts.of[SMALTI_CUDA_DEVICES] == 0)
+	if (!smalti_devices_have(&session->device_counts, SMALTI_DEVICES_TF32))
 		return false;
 	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
 	session = stage_session(NULL, 0);

@@ -4,7 +4,7 @@
  * included, is below it. */
 #include "checkpoint/npy.h"
 #include "harness.h"
-#include "rt/pool.h"
+#include "host/pool.h"
 #include "rt/session.h"
 
 #include <stdio.h>

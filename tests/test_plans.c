@@ -6,9 +6,9 @@
 #include "embedded.h"
 #include "graphs/diffusion.h"
 #include "harness.h"
+#include "host/pool.h"
 #include "jobs/model.h"
 #include "judge.h"
-#include "rt/pool.h"
 #include "stage.h"
 
 #include <malloc.h>

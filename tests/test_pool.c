@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
-#include "rt/pool.h"
+#include "host/pool.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  */
 #include "base/base64.h"
 #include "harness.h"
-#include "rt/recent.h"
 #include "serve/serve.h"
+#include "trace/recent.h"
 
 static const struct smalti_serve_options options = {.width = 1024,
 						    .height = 512,

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "codelets/codelets.h"
 #include "harness.h"
-#include "rt/pool.h"
+#include "host/pool.h"
 #include "rt/session.h"
 #include "rt/throttle.h"
 #include "stage.h"

@@ -126,7 +126,7 @@ static void scaled(void)
 	static const struct {
 		double cpu, device;
 	} cases[] = {{6, 1}, {1, 4}, {2.5, 3}};
-	const char *kind = test_driver() == SMALTI_CUDA_DEVICES ? "cuda" : "opencl";
+	const char *kind = test_cuda() ? "cuda" : "opencl";
 	for (int i = 0; i < COUNT(cases); i++) {
 		char text[64];
 		snprintf(text, sizeof(text), with_device ? "CPU0:%g,%s0:%g" : "cpu0:%g", cases[i].cpu, kind,

@@ -5,7 +5,7 @@
  */
 #include "codelets/codelets.h"
 #include "harness.h"
-#include "rt/pool.h"
+#include "host/pool.h"
 #include "rt/session.h"
 #include "rt/tile_forms.h"
 #include "smalti/session.h"

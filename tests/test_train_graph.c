@@ -4,8 +4,8 @@
  * (tests/data/train/README.md), in bands, recomputed, by any scheduler and in every precision. */
 #include "golden.h"
 #include "harness.h"
+#include "host/pool.h"
 #include "rt/counting.h"
-#include "rt/pool.h"
 #include "rt/session.h"
 #include "stage.h"
 #include "train_graph.h"

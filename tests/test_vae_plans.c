@@ -6,9 +6,9 @@
 #include "graphs/vae/cost.h"
 #include "graphs/vae/plan.h"
 #include "harness.h"
+#include "host/pool.h"
 #include "jobs/model.h"
 #include "judge.h"
-#include "rt/pool.h"
 #include "stage.h"
 
 #include <stdio.h>

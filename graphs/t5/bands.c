@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/t5/parts.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 #include <math.h>
 

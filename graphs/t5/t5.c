@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/t5/parts.h"
+#include "ranks/ranks.h"
 #include "rt/devices_alone.h"
-#include "rt/ranks.h"
 
 /* About so many tokens of captions are computed together. A device that does everything takes more, since
  * products reach their speed with more rows. */

@@ -2,7 +2,7 @@
 #include "graphs/vae/ends.h"
 #include "graphs/latent_transform.h"
 #include "graphs/vae/pass.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 struct decoding {
 	struct smalti_tile *latents,

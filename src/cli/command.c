@@ -4,7 +4,7 @@
 #include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/options.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "smalti/version.h"
 
 #include <math.h>

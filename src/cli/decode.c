@@ -5,7 +5,7 @@
 #include "cli/signals.h"
 #include "cli/vae_command.h"
 #include "image/image_writer.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 /* The options of `smalti decode`; strings belong to argv. */
 struct smalti_decode_options {

@@ -6,7 +6,7 @@
 #include "cli/signals.h"
 #include "cli/vae_command.h"
 #include "jobs/input_image.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 enum smalti_latents_format { SMALTI_LATENTS_SAFETENSORS, SMALTI_LATENTS_NPY };
 

@@ -9,7 +9,7 @@
 #include "cli/signals.h"
 #include "jobs/follow.h"
 #include "jobs/plan_strategy.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 static const char *const suffixes[] = {".png", NULL};
 

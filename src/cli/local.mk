@@ -51,6 +51,3 @@ bin_PROGRAMS += smalti
 smalti_SOURCES = src/cli/main.c
 nodist_EXTRA_smalti_SOURCES = force-c++-linking-smalti.cc
 smalti_LDADD = libcli.la libserve.la libreport.la libcore.la
-if MPI
-smalti_LDFLAGS = $(AM_LDFLAGS) -export-dynamic # StarPU asks a slave for a function by its name (src/rt/slave.h)
-endif

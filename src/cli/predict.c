@@ -4,7 +4,7 @@
 #include "cli/numbers.h"
 #include "cli/signals.h"
 #include "cli/simulator.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "rt/session.h"
 #include "simulation/machine.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/ranks.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 static const struct smalti_command *started;
 

@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 
-/* What commands share that run over the ranks of an MPI job (rt/ranks.h). */
+/* What commands share that run over the ranks of an MPI job (ranks/ranks.h). */
 
 /* Starts the ranks of a command. */
 int smalti_command_ranks_start(const struct smalti_command *command, struct smalti_error *error);

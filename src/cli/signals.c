@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "rt/session.h"
 
 #include <fcntl.h>

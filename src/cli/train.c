@@ -7,8 +7,8 @@
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
+#include "ranks/ranks.h"
 #include "report/training.h"
-#include "rt/ranks.h"
 #include "train/identity.h"
 #include "train/run.h"
 
@@ -249,7 +249,7 @@ static enum smalti_exit train(struct train *t)
 	return smalti_command_ranks_fail(&smalti_train_command, &error);
 }
 
-/* Opens the session, on all ranks (rt/ranks.h) or on none. */
+/* Opens the session, on all ranks (ranks/ranks.h) or on none. */
 static int open_session(struct train *t, int count, char **operands, struct smalti_error *error)
 {
 	int status = smalti_command_ranks_start(&smalti_train_command, error);

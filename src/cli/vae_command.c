@@ -5,7 +5,7 @@
 #include "cli/signals.h"
 #include "jobs/plan_strategy.h"
 #include "jobs/vae_follow.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 const char *const smalti_stores[] = {"f32", "bf16", NULL};
 

@@ -67,7 +67,7 @@ struct smalti_vae_command {
 	struct smalti_error stopped; /* why no image follows, unless a signal came */
 };
 
-/* Has rank 0 open its files, and all ranks (rt/ranks.h) the session and the VAE, or none. */
+/* Has rank 0 open its files, and all ranks (ranks/ranks.h) the session and the VAE, or none. */
 int smalti_vae_command_open(struct smalti_vae_command *run,
 			    int (*open_files)(void *user, struct smalti_error *error), void *user,
 			    struct smalti_error *error);

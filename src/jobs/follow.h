@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "smalti/generate.h"
 
 /* A broadcast of rank 0 to the other ranks, so that all submit the same images to their batches. */

@@ -7,7 +7,7 @@
 #include "jobs/prompt_encoder.h"
 #include "jobs/unused.h"
 #include "jobs/vae.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "samplers/sampler.h"
 
 #include <xxhash.h>

@@ -226,7 +226,7 @@ int64_t smalti_tile_tokens(const struct smalti_session *session, const struct sm
 			   const char *shares)
 {
 	const bool cpus = shares && !smalti_is_auto(shares) && strtod(shares, NULL) > 0;
-	if (!session || cpus || session->device_counts.of[SMALTI_CUDA_DEVICES] == 0)
+	if (!session || cpus || !smalti_devices_have(&session->device_counts, SMALTI_DEVICES_LARGE))
 		return SMALTI_TILE_TOKENS;
 	return smalti_devices_alone(session) ? max_tokens(session, denoiser) : SMALTI_GPU_TILE_TOKENS;
 }

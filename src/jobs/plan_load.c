@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan_strategy.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 #include <math.h>
 

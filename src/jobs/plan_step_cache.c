@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan_step_cache.h"
 #include "jobs/precision.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 struct smalti_step_cache_key smalti_plan_step_key(const struct smalti_plan *plan)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/plan_strategy.h"
 #include "graphs/strategy/choose.h"
+#include "ranks/ranks.h"
 #include "rt/rank_facts.h"
-#include "rt/ranks.h"
 
 static char *write_shares(const double *shares, int places, struct smalti_error *error)
 {

@@ -40,7 +40,7 @@ int smalti_precision_choose(enum smalti_precision precision, struct smalti_sessi
 				   smalti_precisions[precision]);
 	if (smalti_check_range((int)precision, 0, SMALTI_PRECISION_TF32, "precision", error) < 0)
 		return -1;
-	if (tf32 && !(session && session->device_counts.of[SMALTI_CUDA_DEVICES] > 0))
+	if (tf32 && !(session && smalti_devices_have(&session->device_counts, SMALTI_DEVICES_TF32)))
 		return smalti_fail(
 		    error, SMALTI_EUNSUPPORTED,
 		    "precision tf32: only CUDA devices have it, and there is none: choose f32, "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "rt/session.h"
 
 /* The active jobs. Each is a graph of tasks with its own task group; several run at a time, as memory allows.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/model.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 enum { KEPT_UNUSED = 8 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/deliver.h"
 #include "jobs/model.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 /* The states of texts for callers of the library; images have theirs from text.c. */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/transfer_report.h"
 #include "jobs/plan_strategy.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 void smalti_transfer_report_plan(const struct smalti_plan *plan, struct smalti_task_group *task_group,
 				 const int64_t *prompt_tokens, int branches)

@@ -5,7 +5,7 @@
 #include "jobs/precision.h"
 #include "jobs/unused.h"
 #include "jobs/vae_follow.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 #include <math.h>
 #include <xxhash.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/vae_follow.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 void smalti_vae_broadcast_request(const struct smalti_vae_request *request,
 				  enum smalti_vae_direction direction, bool raw)

@@ -4,8 +4,8 @@
 #include "graphs/vae/plan.h"
 #include "jobs/plan.h"
 #include "jobs/vae.h"
+#include "ranks/ranks.h"
 #include "rt/devices_alone.h"
-#include "rt/ranks.h"
 
 #include <xxhash.h>
 
@@ -76,7 +76,8 @@ static bool better(const struct smalti_vae_plan *a, int status_a, const struct s
 /* Tells whether bands are for devices that do everything: they gain nothing from many bands. */
 static bool is_for_devices(const struct smalti_session *session)
 {
-	return smalti_devices_alone(session) && session->device_counts.of[SMALTI_CUDA_DEVICES] > 0;
+	return smalti_devices_alone(session) &&
+	       smalti_devices_have(&session->device_counts, SMALTI_DEVICES_LARGE);
 }
 
 /* Tries heights: high bands waste less at their borders, low ones need less memory. */

@@ -78,7 +78,7 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/resize.c \
 	src/kernels/epilogue.h src/kernels/many.h src/kernels/moments.h
 
-# What devices run: one text, which src/rt/opencl.c has in it as it is, src/rt/cuda.c compiled.
+# What devices run: one text, which src/devices/opencl.c has in it as it is, src/devices/cuda.c compiled.
 device_kernels = \
 	src/kernels/device/program.cl \
 	src/kernels/device/arguments.h \
@@ -104,7 +104,7 @@ device_kernels = \
 device_headers = \
 	codelets/argument_structs.h codelets/codelets.def src/base/dtype_enum.h src/kernels/epilogue.h src/kernels/many.h src/kernels/match.h src/kernels/moments.h \
 	src/kernels/update_rules.h src/samplers/element.h src/samplers/step.h
-# What compute capability 9.0 alone runs, which src/rt/cuda_attention.c has in it.
+# What compute capability 9.0 alone runs, which src/devices/cuda_attention.c has in it.
 hopper_kernels = \
 	src/kernels/device/attention_hopper.cl \
 	src/kernels/device/hopper.cl \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/counting.h"
+#include "host/pool.h"
 #include "rt/places.h"
-#include "rt/pool.h"
 #include "rt/session.h"
 #include "rt/tile_forms.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "rt/device.h"
+#include "devices/device.h"
 #include "rt/lost.h"
 
 /* What a device did since its session was opened, or in a part of that time, and the transfers to and from

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "rt/device.h"
+#include "devices/device.h"
 #include "rt/task_message.h"
 
 /* Tells which steps of a task a device may run beside each other. Each step keeps to a lane. Steps of one

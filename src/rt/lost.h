@@ -23,7 +23,7 @@ enum { SMALTI_MAX_NODES = 32 };
 
 /* A session's lost devices. */
 struct smalti_lost {
-	bool reconsiders;                 /* the policy does: see rt/policies.h */
+	bool reconsiders;                 /* the policy does: see session/policies.h */
 	atomic_uint nodes;                /* bit n: the device of memory node n is lost */
 	pthread_mutex_t mutex;            /* guards what follows */
 	struct smalti_task_group *groups; /* a list of the existing groups */

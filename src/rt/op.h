@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/dtype_enum.h"
 #include "base/work.h"
+#include "devices/device.h"
 
 /* How a task accesses a buffer. SMALTI_WAIT orders it like a read, but the tile stays where it is. */
 enum smalti_access { SMALTI_READ, SMALTI_WRITE, SMALTI_UPDATE, SMALTI_WRITE_OR_UPDATE, SMALTI_WAIT };
@@ -16,7 +17,7 @@ struct smalti_buffer {
 	int count;
 };
 
-enum { SMALTI_MAX_BUFFERS = 32, SMALTI_MAX_ARGUMENTS = 384 };
+enum { SMALTI_MAX_ARGUMENTS = 384 };
 
 /* The kinds of memory for which a tile may have a form: main memory, and that of any device. */
 enum smalti_device_kind { SMALTI_DEVICE_CPU, SMALTI_DEVICE_GPU, SMALTI_DEVICE_KINDS };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/place_facts.h"
+#include "ranks/ranks.h"
 #include "rt/places.h"
 #include "rt/rank_facts.h"
-#include "rt/ranks.h"
 #include "rt/task.h"
 
 #include <starpu.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "ranks/ranks.h"
 #include "rt/rates.h"
 #include "rt/session.h"
 
@@ -9,9 +10,6 @@ struct smalti_place_fact {
 	double
 	    rate; /* of the transformer's tasks: operations a second of all workers together; 0: no worker */
 	int64_t memory; /* bytes that tiles may take */
-};
-struct smalti_link_fact {
-	double bandwidth, latency; /* bytes a second; seconds */
 };
 struct smalti_place_facts {
 	int count;

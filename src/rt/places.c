@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/places.h"
 
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
 
@@ -23,8 +23,7 @@ struct smalti_places {
 
 enum smalti_device_kind smalti_memory_kind(unsigned node)
 {
-	const enum starpu_node_kind kind = starpu_node_get_kind((int)node);
-	return kind == STARPU_OPENCL_RAM || kind == STARPU_CUDA_RAM ? SMALTI_DEVICE_GPU : SMALTI_DEVICE_CPU;
+	return smalti_devices_own(node) ? SMALTI_DEVICE_GPU : SMALTI_DEVICE_CPU;
 }
 
 static bool has_worker(const struct place *place, unsigned worker)

@@ -7,7 +7,8 @@
 struct starpu_task;
 
 /* The memories of a session with the workers that compute in them. Place 0 is main memory with the CPUs, the
- * others are devices, in StarPU's order. Over several ranks (rt/ranks.h) each rank is one place instead. */
+ * others are devices, in StarPU's order. Over several ranks (ranks/ranks.h) each rank is one place
+ * instead. */
 struct smalti_places;
 
 /* Returns the kind of device of a memory node; SMALTI_DEVICE_CPU: main memory or a disk. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/rank_facts.h"
+#include "ranks/ranks.h"
 #include "rt/places.h"
-#include "rt/ranks.h"
 
 /* The facts that a rank reports of itself. */
 struct rank_fact {

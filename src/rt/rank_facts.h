@@ -3,7 +3,7 @@
 
 #include "rt/place_facts.h"
 
-/* Gathers the facts that plans over ranks use (rt/ranks.h), and keeps them with the session: for each rank
+/* Gathers the facts that plans over ranks use (ranks/ranks.h), and keeps them with the session: for each rank
  * the rate of its devices or, without devices, of its CPUs together, by its own performance models and on the
  * tasks that all ranks have run; the smallest of its memories; and the links, which it measures by messages.
  * All ranks call it before the first task. -1 on all ranks if one fails. Does nothing with one rank. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/replay.h"
 #include "policies/policy.h"
+#include "ranks/ranks.h"
 #include "rt/places.h"
-#include "rt/ranks.h"
 #include "rt/task_message.h"
 #include "simulation/schedule_file.h"
 

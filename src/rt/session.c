@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/session.h"
 #include "base/clock.h"
+#include "ranks/ranks.h"
 #include "rt/counting.h"
 #include "rt/device_use.h"
 #include "rt/places.h"
-#include "rt/ranks.h"
 #include "rt/slowdown.h"
 
 #include <starpu.h>

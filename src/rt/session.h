@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "rt/device.h"
+#include "devices/drivers.h"
+#include "host/machine.h"
+#include "host/perf_directory.h"
 #include "rt/lost.h"
-#include "rt/machine.h"
 #include "rt/observer.h"
-#include "rt/perf_directory.h"
 #include "rt/throttle.h"
 #include "smalti/session.h"
 
@@ -37,7 +37,7 @@ struct smalti_session {
 	bool inserts_failed; /* failed task groups insert all their tasks, since all ranks insert the same
 				ones */
 	bool sequential;     /* without StarPU: see smalti_session_open_sequential() */
-	bool reproducible;   /* with devices: see rt/reproducible.h */
+	bool reproducible;   /* with devices: see session/reproducible.h */
 	bool devices_alone;  /* see rt/devices_alone.h */
 	int64_t task_bytes;  /* limit on a task's tiles that every device allows; without devices INT64_MAX */
 	int lowest_priority, highest_priority;

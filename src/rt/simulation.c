@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/simulation.h"
-#include "rt/device_driver.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
 #include "rt/task_times.h"
 #include "rt/tile.h"
 #include "rt/transfers.h"
 #include "simulation/bounds.h"
+#include "simulation/chosen.h"
 #include "simulation/crossings.h"
 #include "simulation/machine.h"
 #include "simulation/measured.h"
@@ -22,8 +22,6 @@ enum { RATIOS = 128 };
 
 /* The simulation. StarPU has one machine, so there is one. */
 static struct {
-	struct smalti_simulated_machine machine;
-	int precisions[SMALTI_WORKS];
 	int kinds;                        /* of workers: the CPUs, then those of the GPUs */
 	struct smalti_measured *measured; /* NULL: there are no measurements */
 	/* The errors of the machine's rates by operation: times that were measured, and those by the
@@ -49,36 +47,36 @@ static struct {
 
 static const struct smalti_machine_kind *kind_at(int kind)
 {
-	return kind == 0 ? &run.machine.cpu : &run.machine.gpu[kind - 1];
+	return kind == 0 ? &smalti_chosen.machine.cpu : &smalti_chosen.machine.gpu[kind - 1];
 }
 
 static int kind_of_gpu(int gpu)
 {
-	return 1 + (int)(smalti_machine_gpu(&run.machine, gpu) - run.machine.gpu);
+	return 1 + (int)(smalti_machine_gpu(&smalti_chosen.machine, gpu) - smalti_chosen.machine.gpu);
 }
 
 static int check_rates(struct smalti_error *error)
 {
 	for (int kind = 0; kind < run.kinds; kind++)
 		for (int work = 0; work < SMALTI_WORKS; work++)
-			if (kind_at(kind)->rates[work][run.precisions[work]] <= 0)
+			if (kind_at(kind)->rates[work][smalti_chosen.precisions[work]] <= 0)
 				return smalti_fail(error, SMALTI_EUNSUPPORTED,
 						   "%s: %s has no rate for %s in %s; choose another "
 						   "precision, or add it to the machine",
-						   run.machine.name, kind_at(kind)->name,
+						   smalti_chosen.machine.name, kind_at(kind)->name,
 						   smalti_machine_works[work],
-						   smalti_machine_precisions[run.precisions[work]]);
+						   smalti_machine_precisions[smalti_chosen.precisions[work]]);
 	return 0;
 }
 
 int smalti_simulation_open(const struct smalti_simulated_machine *machine, const int *precisions,
 			   struct smalti_error *error)
 {
-	run.machine = *machine;
+	smalti_chosen.machine = *machine;
 	run.kinds = 1 + machine->gpu_kinds;
-	if (!run.crossings && !(run.crossings = smalti_crossings_new(&run.machine, error)))
+	if (!run.crossings && !(run.crossings = smalti_crossings_new(&smalti_chosen.machine, error)))
 		return -1;
-	memcpy(run.precisions, precisions, sizeof(run.precisions));
+	memcpy(smalti_chosen.precisions, precisions, sizeof(smalti_chosen.precisions));
 	return check_rates(error);
 }
 
@@ -88,38 +86,6 @@ int smalti_simulation_measure(const char *files, struct smalti_error *error)
 	return run.measured ? 0 : -1;
 }
 
-/* The machine, for questions about it */
-
-struct smalti_machine_cpus smalti_machine_cpus(void)
-{
-	const int cpus = (int)run.machine.cpu.count;
-	return (struct smalti_machine_cpus){cpus, cpus, cpus};
-}
-
-int smalti_machine_quota(const struct smalti_machine_cpus *cpus)
-{
-	return cpus->cores;
-}
-
-int64_t smalti_machine_memory(void)
-{
-	return (int64_t)run.machine.cpu.memory;
-}
-
-static int64_t count_gpus(void)
-{
-	return smalti_machine_gpus(&run.machine);
-}
-
-static struct smalti_device *open_gpu(int worker, struct smalti_error *error)
-{
-	struct smalti_device *device = smalti_calloc(1, sizeof(*device), error);
-	if (device)
-		device->speed = smalti_machine_gpu(&run.machine, starpu_worker_get_devid(worker))
-				    ->rates[SMALTI_PRODUCTS][run.precisions[SMALTI_PRODUCTS]];
-	return device;
-}
-
 void smalti_simulation_expect(struct smalti_session *session, const double *flops)
 {
 	for (int worker = 0; worker < session->workers; worker++) {
@@ -127,10 +93,10 @@ void smalti_simulation_expect(struct smalti_session *session, const double *flop
 		if (!smalti_session_device(session, worker))
 			continue;
 		const struct smalti_machine_kind *kind =
-		    smalti_machine_gpu(&run.machine, starpu_worker_get_devid(worker));
+		    smalti_machine_gpu(&smalti_chosen.machine, starpu_worker_get_devid(worker));
 		for (int work = 0; work < SMALTI_WORKS; work++) {
 			all += flops[work];
-			seconds += flops[work] / kind->rates[work][run.precisions[work]];
+			seconds += flops[work] / kind->rates[work][smalti_chosen.precisions[work]];
 		}
 		session->speeds[worker] = all / seconds;
 	}
@@ -141,14 +107,6 @@ double smalti_simulation_now(void)
 	return 1e-6 * starpu_timing_now();
 }
 
-static void close_gpu(struct smalti_device *device)
-{
-	free(device);
-}
-
-const struct smalti_device_driver smalti_simulated = {
-    .worker = STARPU_CUDA_WORKER, .available = count_gpus, .open = open_gpu, .close = close_gpu};
-
 /* The costs of tasks */
 
 static double cost_of(const struct smalti_message *message, const struct smalti_machine_kind *kind)
@@ -157,7 +115,8 @@ static double cost_of(const struct smalti_message *message, const struct smalti_
 	for (int i = 0; i < message->steps; i++) {
 		const struct smalti_step *step = &message->step[i];
 		const enum smalti_work work = smalti_step_op(step)->work;
-		seconds += smalti_machine_seconds(kind, work, work < SMALTI_WORKS ? run.precisions[work] : 0,
+		seconds += smalti_machine_seconds(kind, work,
+						  work < SMALTI_WORKS ? smalti_chosen.precisions[work] : 0,
 						  smalti_step_op(step)->flops(step->arguments),
 						  smalti_step_op(step)->bytes(step->arguments));
 	}
@@ -317,7 +276,7 @@ static void inserts(void *user, struct starpu_task *task)
 		abort();
 	const int memory = memory_of(task);
 	double *costs = run.costs + result->tasks * run.kinds;
-	const double received = smalti_machine_wait(&run.machine, run.received);
+	const double received = smalti_machine_wait(&smalti_chosen.machine, run.received);
 	const double min = fill_costs(task, message, costs), wait = memory > 0 ? received : 0;
 	run.waits[result->tasks] = received;
 	run.received = 0;
@@ -414,7 +373,7 @@ double smalti_simulation_transfers(void)
 
 double smalti_simulation_host(void)
 {
-	return run.machine.host;
+	return smalti_chosen.machine.host;
 }
 
 void smalti_simulation_free(struct smalti_simulation *simulation)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task.h"
+#include "ranks/ranks.h"
 #include "rt/counting.h"
 #include "rt/devices_alone.h"
 #include "rt/places.h"
-#include "rt/ranks.h"
 #include "rt/replay.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
@@ -259,7 +259,7 @@ static bool is_ours(struct smalti_task_group *task_group, const struct smalti_re
 	for (int i = 0; i < r->tiles; i++)
 		if (!smalti_tile_is_local(r->use[i].tile)) {
 			smalti_task_transfers_count(task_group, r->use[i].tile, r->use[i].access, rank);
-			smalti_ranks_bring(r->use[i].tile, r->use[i].access, rank, priority);
+			smalti_tile_bring(r->use[i].tile, r->use[i].access, rank, priority);
 		}
 	return rank == smalti_ranks_own();
 }

@@ -126,11 +126,10 @@ static void make_codelet(const struct smalti_op *op, bool devices, struct smalti
 	const char *name = op ? op->name : "fused";
 	smalti_task_times_open(&made->times, name, footprint);
 	starpu_codelet_init(&made->codelet);
-	made->codelet.where = STARPU_CPU | (!op || smalti_op_device(op) ? STARPU_OPENCL | STARPU_CUDA : 0);
+	made->codelet.where = STARPU_CPU;
 	made->codelet.cpu_funcs[0] = smalti_task_run_cpu;
-	made->codelet.opencl_funcs[0] = made->codelet.cuda_funcs[0] = smalti_task_run_device;
-	made->codelet.opencl_flags[0] = STARPU_OPENCL_ASYNC;
-	made->codelet.cuda_flags[0] = STARPU_CUDA_ASYNC;
+	if (!op || smalti_op_device(op))
+		smalti_devices_run(&made->codelet, smalti_task_run_device);
 	made->codelet.can_execute = devices ? can_execute : NULL;
 	made->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
 	made->codelet.name = name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task_group.h"
+#include "ranks/ranks.h"
 #include "rt/counting.h"
-#include "rt/ranks.h"
 #include "rt/session.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "host/wait.h"
 #include "rt/task_transfers.h"
-#include "rt/wait.h"
 #include "smalti/generate.h"
 
 #include <stdatomic.h>

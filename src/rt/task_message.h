@@ -11,7 +11,7 @@ struct smalti_pool;
 struct starpu_task;
 
 /* The most distinct tiles of a task, and the most operations. */
-enum { SMALTI_TASK_TILES = 1536, SMALTI_TASK_STEPS = 768, SMALTI_NO_SLOT = -1 };
+enum { SMALTI_TASK_TILES = 1536, SMALTI_TASK_STEPS = SMALTI_DEVICE_OPERATIONS, SMALTI_NO_SLOT = -1 };
 
 /* One operation of a task. */
 struct smalti_step {

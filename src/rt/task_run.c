@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "host/tile_memory.h"
 #include "rt/session.h"
 #include "rt/task_message.h"
 #include "rt/task_times.h"
 #include "rt/tile_forms.h"
-#include "rt/tile_memory.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "rt/device.h"
+#include "devices/device.h"
 #include "rt/device_use.h"
 #include "rt/lanes.h"
 #include "rt/session.h"

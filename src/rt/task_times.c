@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task_times.h"
 #include "kernels/isa.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "rt/session.h"
 #include "rt/slowdown.h"
 #include "rt/task_message.h"

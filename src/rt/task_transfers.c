@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/task_transfers.h"
+#include "ranks/ranks.h"
 #include "rt/counting.h"
 #include "rt/places.h"
-#include "rt/ranks.h"
 #include "rt/session.h"
 #include "rt/tile.h"
 #include "rt/tile_forms.h"
@@ -55,7 +55,7 @@ bool smalti_task_transfers_count(struct smalti_task_group *task_group, struct sm
 	}
 	if (comes)
 		add(task_group, place, tile->transfer_kind, tile->rows * tile->row_bytes);
-	if (smalti_ranks_count() > 1 && !tile->counting) /* smalti_ranks_bring() updates the valid places */
+	if (smalti_ranks_count() > 1 && !tile->counting) /* smalti_tile_bring() updates the valid places */
 		return comes;
 	if (access != SMALTI_READ)
 		tile->valid_places = known ? smalti_bits_one(place) : (struct smalti_bits){{0}};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/tile.h"
+#include "host/placeholder.h"
+#include "host/tile_memory.h"
+#include "ranks/ranks.h"
 #include "rt/counting.h"
-#include "rt/placeholder.h"
-#include "rt/ranks.h"
 #include "rt/session.h"
 #include "rt/tile_forms.h"
-#include "rt/tile_memory.h"
 
 #include <starpu.h>
 
@@ -192,6 +192,22 @@ void *smalti_tile_handle(struct smalti_tile *tile)
 				    (uintptr_t)tile->memory, (uint32_t)tile->rows, (size_t)tile->row_bytes);
 	starpu_data_set_user_data(tile->handle, (void *)(intptr_t)tile->task_group);
 	return tile->handle;
+}
+
+void smalti_tile_bring(struct smalti_tile *tile, enum smalti_access access, int rank, int priority)
+{
+	if (tile->memory || tile->formed)
+		return; /* each rank has its own */
+	if (access != SMALTI_WRITE && !smalti_bits_has(&tile->valid_places, rank))
+		smalti_ranks_copy(smalti_tile_handle(tile), tile->rank, rank, priority);
+	if (access == SMALTI_READ) {
+		smalti_bits_add(&tile->valid_places, rank);
+		return;
+	}
+	if (rank != smalti_ranks_own() && smalti_bits_has(&tile->valid_places, smalti_ranks_own()))
+		starpu_data_invalidate_submit(smalti_tile_handle(tile));
+	tile->valid_places = smalti_bits_one(rank);
+	tile->rank = rank;
 }
 
 struct prefetch {

@@ -20,8 +20,8 @@ struct smalti_tile {
 	enum smalti_transfer_kind transfer_kind; /* kind that is counted when it comes to a place */
 	struct smalti_bits
 	    valid_places; /* places that have its last version; none: unknown, or nothing was written */
-	int rank; /* over several ranks (rt/ranks.h) the last writer; in a session that counts the place that
-		     wrote it first */
+	int rank; /* over several ranks (ranks/ranks.h) the last writer; in a session that counts the place
+		     that wrote it first */
 	struct smalti_bits seen; /* in a session that counts, places that have had it; in one that replays,
 				    those where it was asked for */
 	bool held;               /* an unfinished task uses it; its release waits until it is let go */
@@ -80,6 +80,9 @@ void *smalti_tile_handle(struct smalti_tile *tile);
 void *smalti_tile_memory(const struct smalti_tile *tile, struct smalti_error *error);
 /* Returns the bytes that move when it comes to a device. */
 int64_t smalti_tile_moved_bytes(const struct smalti_tile *tile);
+/* Brings what a task of a rank reads there, and invalidates other copies of what it writes. All ranks call it
+ * before the task is inserted. */
+void smalti_tile_bring(struct smalti_tile *tile, enum smalti_access access, int rank, int priority);
 /* Lets go of a tile that is held. */
 void smalti_tile_let_go(struct smalti_tile *tile);
 /* Tells whether only the task that holds the tile knows it: it was made and released meanwhile. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt/tile_forms.h"
+#include "host/tile_memory.h"
 #include "rt/places.h"
 #include "rt/session.h"
 #include "rt/task_group.h"
-#include "rt/tile_memory.h"
 
 #include <starpu.h>
 

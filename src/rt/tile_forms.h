@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "rt/device.h"
+#include "devices/device.h"
 #include "rt/op.h"
 
 struct smalti_task_group;

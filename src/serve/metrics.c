@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "rt/device_use.h"
-#include "rt/recent.h"
 #include "serve/serve.h"
+#include "trace/recent.h"
 
 #include <math.h>
 

@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "jobs/batch.h"
 #include "jobs/precision.h"
-#include "rt/recent.h"
 #include "serve/serve.h"
+#include "trace/recent.h"
 
 #include <signal.h>
 

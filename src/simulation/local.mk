@@ -9,3 +9,6 @@ libcore_la_SOURCES += \
 	src/simulation/schedule_file.c src/simulation/schedule_file.h \
 	src/simulation/trace_events.c src/simulation/trace_events.h \
 	src/simulation/trace_tasks.c src/simulation/trace_tasks.h
+if SIMGRID
+libcore_la_SOURCES += src/simulation/chosen.c src/simulation/chosen.h
+endif

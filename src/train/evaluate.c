@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "train/trainer.h"
 
 static const int64_t FIRST_TIMESTEP = 50, TIMESTEP_STRIDE = 100;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "host/pool.h"
 #include "jobs/plan.h"
-#include "rt/pool.h"
 #include "rt/session.h"
 #include "train/sample_count.h"
 

@@ -2,7 +2,7 @@
 #include "train/null_caption.h"
 #include "graphs/deliver.h"
 #include "jobs/model.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 enum { TOKENS_MAX = 2 }; /* of the empty text */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "train/run_parts.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "train/run_parts.h"
 
 int smalti_training_run_deal(struct smalti_training_run *run, struct smalti_error *error)

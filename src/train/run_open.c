@@ -3,7 +3,7 @@
 #include "checkpoint/pipeline_directory.h"
 #include "jobs/model.h"
 #include "jobs/precision.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "train/adapter_config.h"
 #include "train/identity.h"
 #include "train/initial.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/noised_latents.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "train/trainer.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "codelets/codelets.h"
 #include "graphs/deliver.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 #include "train/trainer.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "checkpoint/safetensors.h"
 #include "codelets/codelets.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 #include <xxhash.h>
 

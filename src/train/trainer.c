@@ -3,7 +3,7 @@
 #include "codelets/codelets.h"
 #include "graphs/pixart/train.h"
 #include "jobs/precision.h"
-#include "rt/ranks.h"
+#include "ranks/ranks.h"
 
 static int read_strategy(struct smalti_trainer *trainer, struct smalti_error *error)
 {
