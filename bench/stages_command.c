@@ -304,7 +304,7 @@ static int open_model(struct measuring *m)
 	    .variant = o->variant,
 	    .precision = smalti_precision_dtype(o->precision),
 	    .text_encoder = o->text_encoder_precision,
-	    .w8a8 = smalti_precision_of_rest(o->precision) != o->precision,
+	    .w8a8 = smalti_precision_is_w8a8(o->precision),
 	};
 	return m->model.directory
 		   ? smalti_precision_choose(smalti_precision_of_rest(o->precision), NULL, m->error)

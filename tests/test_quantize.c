@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows of int8 and fp8: the reference's bytes and scales, and models that are written with them. */
+#include "base/file.h"
 #include "base/fp8.h"
 #include "base/int8.h"
 #include "checkpoint/checkpoint.h"
@@ -144,11 +145,84 @@ static void components_keep_what_is_sensitive(void)
 	check_component("tesserae/transformer", SMALTI_STEM_DIFFUSERS, SMALTI_QUANTIZE_FP8, transformer);
 }
 
+/* Compares two files of the same name below two directories. */
+static bool same_file(const char *one, const char *other, const char *name)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	char paths[2][1024];
+	size_t lengths[2] = {0, 0};
+	snprintf(paths[0], sizeof(paths[0]), "%s/%s", one, name);
+	snprintf(paths[1], sizeof(paths[1]), "%s/%s", other, name);
+	char *bytes[] = {smalti_file_read(paths[0], 1 << 26, &lengths[0], &error),
+			 smalti_file_read(paths[1], 1 << 26, &lengths[1], &error)};
+	const bool same =
+	    bytes[0] && bytes[1] && lengths[0] == lengths[1] && memcmp(bytes[0], bytes[1], lengths[0]) == 0;
+	free(bytes[0]);
+	free(bytes[1]);
+	return same;
+}
+
+static void a_pipeline_has_its_components(void)
+{
+	static const char *const copied[] = {"model_index.json", "scheduler/scheduler_config.json",
+					     "tokenizer/spiece.model", "vae/config.json",
+					     "vae/diffusion_pytorch_model.safetensors"};
+	static const struct {
+		const char *name, *weights;
+	} quantized[] = {{"text_encoder", "model.safetensors"},
+			 {"transformer", "diffusion_pytorch_model.safetensors"}};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_quantize_result whole, part;
+	int64_t matrices = 0;
+	char source[1024], scratch[256], target[512], from[1100], to[512], below[600];
+	snprintf(source, sizeof(source), "%s", test_model("tesserae"));
+	snprintf(scratch, sizeof(scratch), "%s", test_scratch());
+	snprintf(target, sizeof(target), "%s/pipeline", scratch);
+	SUCCEEDS(smalti_quantize(source, target, NULL, SMALTI_QUANTIZE_INT8, &whole, &error), &error,
+		 "pipeline");
+	for (int i = 0; i < COUNT(copied); i++)
+		CHECK(same_file(source, target, copied[i]), copied[i]);
+	for (int i = 0; i < COUNT(quantized); i++) {
+		snprintf(from, sizeof(from), "%s/%s", source, quantized[i].name);
+		snprintf(to, sizeof(to), "%s/%s", scratch, quantized[i].name);
+		snprintf(below, sizeof(below), "%s/%s", target, quantized[i].name);
+		SUCCEEDS(smalti_quantize(from, to, NULL, SMALTI_QUANTIZE_INT8, &part, &error), &error,
+			 quantized[i].name);
+		CHECK(same_file(to, below, quantized[i].weights), quantized[i].weights);
+		CHECK(same_file(to, below, "config.json"), quantized[i].name);
+		matrices += part.matrices;
+	}
+	CHECK(matrices > 0 && whole.matrices == matrices, "matrices of both");
+}
+
+/* Writes a model_index.json, and quantises that. */
+static void check_index(const char *index, enum smalti_code code, const char *words)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_quantize_result result;
+	char source[512], target[600];
+	snprintf(source, sizeof(source), "%s", test_write("model_index.json", index, strlen(index)));
+	*strrchr(source, '/') = '\0';
+	snprintf(target, sizeof(target), "%s/target", source);
+	FAILS(smalti_quantize(source, target, NULL, SMALTI_QUANTIZE_INT8, &result, &error), &error, code,
+	      index, words);
+	CHECK(smalti_find_file(target, NULL) == 0, "nothing was written");
+}
+
+static void hostile_indexes(void)
+{
+	check_index("{\"../other\": [\"diffusers\", \"AutoencoderKL\"]}", SMALTI_EFORMAT, "../other");
+	check_index("{\"vae/..\": [\"diffusers\", \"AutoencoderKL\"]}", SMALTI_EFORMAT, "vae/..");
+	check_index("{\"vae\": [\"diffusers\", \"AutoencoderKL\"]}", SMALTI_ENOENT, "/vae");
+	check_index("{\"transformer\": [\"diffusers\", \"PixArtTransformer2DModel\"]}", SMALTI_ENOENT,
+		    "/transformer");
+	check_index("[1, 2", SMALTI_EFORMAT, "model_index.json");
+}
+
 static const struct test tests[] = {
-    {"rows of int8", rows_are_the_references},
-    {"fp8", fp8_is_the_references},
-    {"what is no number", scales_of_what_is_no_number},
-    {"components", components_keep_what_is_sensitive},
+    {"rows of int8", rows_are_the_references},          {"fp8", fp8_is_the_references},
+    {"what is no number", scales_of_what_is_no_number}, {"components", components_keep_what_is_sensitive},
+    {"a pipeline", a_pipeline_has_its_components},      {"hostile indexes", hostile_indexes},
 };
 
 TEST_MAIN("quantisation", tests)

@@ -54,7 +54,9 @@ for type in int8 fp8; do
     ! grep -q 'not used' err || fail "$type: $(cat err)"
 done
 refuse 1 'int8-transformer: exists' "$SMALTI" quantize "$SMALTI_MODELS/tesserae/transformer" int8-transformer
-refuse 1 'is a pipeline' "$SMALTI" quantize "$SMALTI_MODELS/tesserae" whole
+expect 0 '' "$SMALTI" quantize -q "$SMALTI_MODELS/tesserae" whole
+expect 0 '1 image in' generate -m whole -o whole.png
+cmp whole.png int8.png
 refuse 1 'is neither of a T5 text encoder nor' "$SMALTI" quantize "$SMALTI_MODELS/tesserae/vae" vae
 refuse 2 'found 1' "$SMALTI" quantize "$SMALTI_MODELS/tesserae/vae"
 [ -z "$(find . -name '*.part')" ] || fail "left $(find . -name '*.part')"

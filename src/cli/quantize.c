@@ -23,7 +23,10 @@ static const struct smalti_option rows[] = {
 };
 
 static const struct smalti_example examples[] = {
-    {"Make a text encoder of a quarter of the size, and use it",
+    {"Make a model of a quarter of the size, and use it",
+     "smalti quantize PixArt-Sigma-XL-2-512-MS sigma-int8 && smalti generate -m sigma-int8 -p 'a "
+     "lighthouse'"},
+    {"The text encoder alone, which has most of the weights",
      "smalti quantize PixArt-Sigma-XL-2-512-MS/text_encoder text-int8 && smalti generate -m "
      "PixArt-Sigma-XL-2-512-MS --text-encoder text-int8 -p 'a lighthouse'"},
     {NULL, NULL},
@@ -54,13 +57,15 @@ const struct smalti_command smalti_quantize_command = {
     .name = "smalti quantize",
     .summary = "write a model's weights in 8 bits",
     .operands = "SOURCE TARGET",
-    .description = "Reads the directory of a text encoder or a transformer and writes a new one, whose "
-		   "matrices have 8 bits for a "
-		   "weight: about a quarter of the size in f32. Norms, biases, the text encoder's last "
-		   "product of a layer (wo) and "
-		   "what of the transformer lies outside its blocks keep their type, since errors there cost "
-		   "most; an embedding of "
-		   "F32 becomes F16. The new directory appears complete or not at all.",
+    .description = "Reads the directory of a text encoder, of a transformer, or of a pipeline with both, and "
+		   "writes a new "
+		   "one, whose matrices have 8 bits for a weight: about a quarter of the size in f32. Norms, "
+		   "biases, the "
+		   "text encoder's last product of a layer (wo) and what of the transformer lies outside its "
+		   "blocks keep "
+		   "their type, since errors there cost most; an embedding of F32 becomes F16. A pipeline's "
+		   "other components "
+		   "are copied. The new directory appears complete or not at all.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
 };

@@ -156,7 +156,7 @@ static int simulate(const struct smalti_simulate_options *options, struct smalti
 static int check_precision(const struct smalti_simulate_options *options, struct smalti_error *error)
 {
 	const enum smalti_precision precision = (enum smalti_precision)options->precision;
-	if (smalti_precision_of_rest(precision) == precision)
+	if (!smalti_precision_is_w8a8(precision))
 		return 0;
 	return smalti_fail(error, SMALTI_EUNSUPPORTED, "--precision %s: machines have no rate for it",
 			   smalti_precisions[precision]);

@@ -12,6 +12,7 @@ libcore_la_SOURCES += \
 	src/jobs/interpolator.c src/jobs/interpolator.h \
 	src/jobs/known_texts.c src/jobs/known_texts.h \
 	src/jobs/quantize.c src/jobs/quantize.h \
+	src/jobs/quantize_component.c src/jobs/quantize_component.h \
 	src/jobs/queue.c src/jobs/queue.h \
 	src/jobs/model.c src/jobs/model.h \
 	src/jobs/plan.c src/jobs/plan.h \

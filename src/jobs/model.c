@@ -65,8 +65,7 @@ static int open_transformer_files(struct smalti_model *model, char *const *paths
 	model->dit_checkpoint =
 	    smalti_checkpoint_open(paths[TRANSFORMER], SMALTI_STEM_DIFFUSERS, variant, error);
 	if (model->dit_checkpoint)
-		model->dit_checkpoint->wants_w8a8 =
-		    smalti_precision_of_rest(model->precision) != model->precision;
+		model->dit_checkpoint->wants_w8a8 = smalti_precision_is_w8a8(model->precision);
 	return model->dit_checkpoint
 		   ? smalti_transformer_config_open(paths[TRANSFORMER], model->dit_checkpoint,
 						    &model->transformer, error)

@@ -18,6 +18,11 @@ enum smalti_precision smalti_precision_of_rest(enum smalti_precision precision)
 	return precision == SMALTI_PRECISION_W8A8 ? SMALTI_PRECISION_F32 : precision;
 }
 
+bool smalti_precision_is_w8a8(enum smalti_precision precision)
+{
+	return smalti_precision_of_rest(precision) != precision;
+}
+
 void smalti_text_encoder_choose(enum smalti_text_encoder_precision precision,
 				struct smalti_checkpoint *checkpoint)
 {
@@ -34,7 +39,7 @@ int smalti_precision_choose(enum smalti_precision precision, struct smalti_sessi
 			    struct smalti_error *error)
 {
 	const bool tf32 = precision == SMALTI_PRECISION_TF32;
-	if (smalti_precision_of_rest(precision) != precision)
+	if (smalti_precision_is_w8a8(precision))
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
 				   "precision %s: it is of the transformer that generates images alone",
 				   smalti_precisions[precision]);

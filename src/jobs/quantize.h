@@ -14,10 +14,10 @@ struct smalti_quantize_result {
 	int64_t before, after; /* bytes of all tensors */
 };
 
-/* Writes the text encoder or the transformer of the directory `source` to the directory `target`, which must
- * not exist: its matrices in 8 bits, all else as it is, but T5's embedding in F16. What is sensitive stays:
- * norms, biases and T5's wo; of the transformer everything outside its blocks. The directory appears complete
- * or not at all. */
+/* Writes the text encoder or the transformer of the directory `source`, or a pipeline with both, to the
+ * directory `target`, which must not exist: its matrices in 8 bits, all else as it is, but T5's embedding in
+ * F16. What is sensitive stays: norms, biases and T5's wo; of the transformer everything outside its blocks.
+ * A pipeline's other components are copied. The directory appears complete or not at all. */
 int smalti_quantize(const char *source, const char *target, const char *variant,
 		    enum smalti_quantization quantization, struct smalti_quantize_result *result,
 		    struct smalti_error *error);
