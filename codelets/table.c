@@ -82,6 +82,7 @@
 
 #define K(m)
 #define T(m) dtype = a->m;
+#define I(m) dtype = a->m ? SMALTI_I8 : dtype;
 #define P(m)
 #define CODELET(name, work, list, members, flop_count, byte_count)                                           \
 	static enum smalti_dtype name##_dtype(const void *arguments)                                         \

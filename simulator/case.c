@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simulator/case.h"
 #include "bench/make_model.h"
+#include "jobs/precision.h"
 #include "rt/session.h"
+#include "simulation/chosen.h"
 
 /* Makes a geometry's model, without weights, or takes a named one. */
 static int find_model(struct smalti_case *c, struct smalti_error *error)
@@ -28,13 +30,16 @@ static int find_model(struct smalti_case *c, struct smalti_error *error)
 
 int smalti_case_precision(struct smalti_case *c, enum smalti_dtype convolutions, struct smalti_error *error)
 {
-	const int precision = c->options->precision;
+	const enum smalti_precision wanted = (enum smalti_precision)c->options->precision,
+				    precision = smalti_precision_of_rest(wanted);
 	const int lower = convolutions == SMALTI_F32 && precision != SMALTI_PRECISION_TF32
 			      ? SMALTI_PRECISION_F32
-			      : precision;
-	const int precisions[SMALTI_WORKS] = {
-	    [SMALTI_PRODUCTS] = precision, [SMALTI_CONVOLUTIONS] = lower, [SMALTI_ATTENTION] = precision};
-	return smalti_simulation_open(&c->machine, precisions, error);
+			      : (int)precision;
+	const struct smalti_work_precisions precisions = {.of = {[SMALTI_PRODUCTS] = (int)precision,
+								 [SMALTI_CONVOLUTIONS] = lower,
+								 [SMALTI_ATTENTION] = (int)precision},
+							  .int8 = smalti_precision_is_w8a8(wanted)};
+	return smalti_simulation_open(&c->machine, &precisions, error);
 }
 
 void smalti_case_expect(const struct smalti_case *c, int64_t width, double tokens)

@@ -66,6 +66,7 @@ done <<'REFUSED'
 2|--calibrate needs --measured|
 2|not one of --machine|--measured known.json --machine 32-cores
 1|cannot be opened|--measured nowhere.json
+1|products are of two precisions|--measured known.json --precision w8a8
 1|devices that are not alike, 'T4' and 'A100'|--measured heterogeneous.json
 1|no memory of CPUs|--measured place.json
 1|no link between main memory and A100|--measured unlinked.json
@@ -334,6 +335,15 @@ simulate t4 --machine 4xT4 "${sigma[@]}" --strategy patch --tile-tokens 256
 less "$(value nvlink step)" "$(value single step)" 0.7
 less "$(value nvlink step)" "$(value patch step)"
 less "$(value patch step)" "$(value t4 step)"
+# Products of integers take less time than those of f16, and all else takes as long.
+simulate single_bf16 --machine 1xA100-PCIe "${sigma[@]}" --tile-tokens 1024 --precision bf16
+simulate integers --machine 1xA100-PCIe "${sigma[@]}" --tile-tokens 1024 --precision w8a8-bf16
+simulate integers_f32 --machine 1xA100-PCIe "${sigma[@]}" --tile-tokens 1024 --precision w8a8
+less "$(value integers step)" "$(value single_bf16 step)" 0.9
+less "$(value single_bf16 step)" "$(value integers step)" 2
+less "$(value integers step)" "$(value integers_f32 step)"
+[ "$(value integers flops)" = "$(value single_bf16 flops)" ] || fail "operations: $(value integers flops), $(value single_bf16 flops)"
+refuse 1 'has no rate for products in int8' "$SMALTI" simulate --machine 1xH200-measured "${sigma[@]}" --precision w8a8
 # 28 blocks of 28 w² products and attention to 1024 tokens, twice, at 130 TFLOP/s.
 less 0.0115 "$(value single step)"
 less "$(value single step)" 0.0115 2

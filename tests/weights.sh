@@ -58,6 +58,7 @@ expect 0 '' "$SMALTI" quantize -q "$SMALTI_MODELS/tesserae" whole
 expect 0 '1 image in' generate -m whole -o whole.png
 cmp whole.png int8.png
 refuse 1 'is neither of a T5 text encoder nor' "$SMALTI" quantize "$SMALTI_MODELS/tesserae/vae" vae
+refuse 1 'hf download PixArt-alpha/PixArt-Sigma' "$SMALTI" quantize PixArt-alpha/PixArt-Sigma whole-8
 refuse 2 'found 1' "$SMALTI" quantize "$SMALTI_MODELS/tesserae/vae"
 [ -z "$(find . -name '*.part')" ] || fail "left $(find . -name '*.part')"
 
@@ -89,4 +90,3 @@ grep -qaF '"precision":"w8a8-bf16"' w8a8-bf16.png
 refuse 1 'precision w8a8-bf16' "$SMALTI" encode "$SMALTI_TESTDATA/extract/InternImgs/wide.png" --precision w8a8-bf16 -o no.safetensors
 refuse 1 'w8a8' "$SMALTI" encode "$SMALTI_TESTDATA/extract/InternImgs/wide.png" --precision w8a8 -o no.safetensors
 refuse 2 'precision: expected' "$SMALTI" extract list.jsonl --t5 --precision w8a8 -o no
-refuse 1 'w8a8' "$SMALTI" simulate --machine 8xA100-NVLink --model sigma-512 --precision w8a8

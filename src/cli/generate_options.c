@@ -228,8 +228,7 @@ static int check_prediction(const struct smalti_generate_options *o, struct smal
 	    {"--transformer", o->model.transformer != NULL},
 	    {"--text-encoder", o->model.text_encoder != NULL},
 	    {"--text-encoder-precision", o->model.text_encoder_precision != SMALTI_TEXT_ENCODER_STORED},
-	    {"--vae-model", o->model.vae != NULL},
-	    {"--precision w8a8 and w8a8-bf16", smalti_precision_is_w8a8(o->model.precision)}};
+	    {"--vae-model", o->model.vae != NULL}};
 	return smalti_predict_check(o->predict, unknown, COUNT_OF(unknown), error);
 }
 

@@ -152,14 +152,17 @@ static int simulate(const struct smalti_simulate_options *options, struct smalti
 	return 0;
 }
 
-/* Refuses a precision for which machines have no rate. */
+/* Refuses traces whose products have two precisions: what of their time each took is not in them. */
 static int check_precision(const struct smalti_simulate_options *options, struct smalti_error *error)
 {
 	const enum smalti_precision precision = (enum smalti_precision)options->precision;
-	if (!smalti_precision_is_w8a8(precision))
+	if (!options->calibrate || !smalti_precision_is_w8a8(precision))
 		return 0;
-	return smalti_fail(error, SMALTI_EUNSUPPORTED, "--precision %s: machines have no rate for it",
-			   smalti_precisions[precision]);
+	return smalti_fail(
+	    error, SMALTI_EUNSUPPORTED,
+	    "--calibrate: with --precision %s products are of two precisions: give traces of f32, bf16 "
+	    "or f16, and add the rate of products in int8 to the machine",
+	    smalti_precisions[precision]);
 }
 
 enum smalti_exit smalti_simulate_run(void *values, int count, char **operands)

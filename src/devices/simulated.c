@@ -13,7 +13,7 @@ static struct smalti_device *open_gpu(int worker, struct smalti_error *error)
 	struct smalti_device *device = smalti_calloc(1, sizeof(*device), error);
 	if (device)
 		device->speed = smalti_machine_gpu(&smalti_chosen.machine, starpu_worker_get_devid(worker))
-				    ->rates[SMALTI_PRODUCTS][smalti_chosen.precisions[SMALTI_PRODUCTS]];
+				    ->rates[SMALTI_PRODUCTS][smalti_chosen.precisions.of[SMALTI_PRODUCTS]];
 	return device;
 }
 

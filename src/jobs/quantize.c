@@ -117,6 +117,8 @@ static int write_pipeline(const struct work *work, const char *source, const cha
 static int write_all(const struct work *work, const char *source, const char *directory,
 		     struct smalti_error *error)
 {
+	if (smalti_find_file(source, NULL) == 0)
+		return smalti_pipeline_directory_check(source, error);
 	if (smalti_find_in(source, index_name, NULL) > 0)
 		return write_pipeline(work, source, directory, error);
 	return smalti_quantize_component(source, directory, work->variant, work->quantization, work->result,

@@ -7,7 +7,7 @@
 
 /* Counts what CPUs have done of each operation, by the dtype of its products and conversions (codelets.def).
  * Each worker has its own counters, so that none waits for another. */
-enum { SMALTI_OP_DTYPES = SMALTI_BF16 + 1 };
+enum { SMALTI_OP_DTYPES = SMALTI_I8 + 1 };
 
 /* The use of one operation in one dtype. */
 struct smalti_op_use {

@@ -55,28 +55,52 @@ static int kind_of_gpu(int gpu)
 	return 1 + (int)(smalti_machine_gpu(&smalti_chosen.machine, gpu) - smalti_chosen.machine.gpu);
 }
 
-static int check_rates(struct smalti_error *error)
+static int check_rate(enum smalti_work work, int precision, struct smalti_error *error)
 {
 	for (int kind = 0; kind < run.kinds; kind++)
-		for (int work = 0; work < SMALTI_WORKS; work++)
-			if (kind_at(kind)->rates[work][smalti_chosen.precisions[work]] <= 0)
-				return smalti_fail(error, SMALTI_EUNSUPPORTED,
-						   "%s: %s has no rate for %s in %s; choose another "
-						   "precision, or add it to the machine",
-						   smalti_chosen.machine.name, kind_at(kind)->name,
-						   smalti_machine_works[work],
-						   smalti_machine_precisions[smalti_chosen.precisions[work]]);
+		if (kind_at(kind)->rates[work][precision] <= 0)
+			return smalti_fail(error, SMALTI_EUNSUPPORTED,
+					   "%s: %s has no rate for %s in %s; choose another precision, or "
+					   "add it to the machine",
+					   smalti_chosen.machine.name, kind_at(kind)->name,
+					   smalti_machine_works[work], smalti_machine_precisions[precision]);
 	return 0;
 }
 
-int smalti_simulation_open(const struct smalti_simulated_machine *machine, const int *precisions,
-			   struct smalti_error *error)
+static int check_rates(struct smalti_error *error)
+{
+	const struct smalti_work_precisions *precisions = &smalti_chosen.precisions;
+	for (int work = 0; work < SMALTI_WORKS; work++)
+		if (check_rate((enum smalti_work)work, precisions->of[work], error) < 0)
+			return -1;
+	return precisions->int8 ? check_rate(SMALTI_PRODUCTS, SMALTI_MACHINE_INT8, error) : 0;
+}
+
+/* Returns the precision of most of a model's work of this kind. */
+static int usual_precision(enum smalti_work work)
+{
+	const struct smalti_work_precisions *precisions = &smalti_chosen.precisions;
+	return work == SMALTI_PRODUCTS && precisions->int8 ? SMALTI_MACHINE_INT8 : precisions->of[work];
+}
+
+/* Returns the precision of a step's arithmetic. */
+static int step_precision(const struct smalti_step *step)
+{
+	const struct smalti_op *op = smalti_step_op(step);
+	if (op->work >= SMALTI_WORKS)
+		return 0; /* it has none */
+	return op->dtype(step->arguments) == SMALTI_I8 ? SMALTI_MACHINE_INT8
+						       : smalti_chosen.precisions.of[op->work];
+}
+
+int smalti_simulation_open(const struct smalti_simulated_machine *machine,
+			   const struct smalti_work_precisions *precisions, struct smalti_error *error)
 {
 	smalti_chosen.machine = *machine;
 	run.kinds = 1 + machine->gpu_kinds;
 	if (!run.crossings && !(run.crossings = smalti_crossings_new(&smalti_chosen.machine, error)))
 		return -1;
-	memcpy(smalti_chosen.precisions, precisions, sizeof(smalti_chosen.precisions));
+	smalti_chosen.precisions = *precisions;
 	return check_rates(error);
 }
 
@@ -96,7 +120,7 @@ void smalti_simulation_expect(struct smalti_session *session, const double *flop
 		    smalti_machine_gpu(&smalti_chosen.machine, starpu_worker_get_devid(worker));
 		for (int work = 0; work < SMALTI_WORKS; work++) {
 			all += flops[work];
-			seconds += flops[work] / kind->rates[work][smalti_chosen.precisions[work]];
+			seconds += flops[work] / kind->rates[work][usual_precision((enum smalti_work)work)];
 		}
 		session->speeds[worker] = all / seconds;
 	}
@@ -114,11 +138,9 @@ static double cost_of(const struct smalti_message *message, const struct smalti_
 	double seconds = 0;
 	for (int i = 0; i < message->steps; i++) {
 		const struct smalti_step *step = &message->step[i];
-		const enum smalti_work work = smalti_step_op(step)->work;
-		seconds += smalti_machine_seconds(kind, work,
-						  work < SMALTI_WORKS ? smalti_chosen.precisions[work] : 0,
-						  smalti_step_op(step)->flops(step->arguments),
-						  smalti_step_op(step)->bytes(step->arguments));
+		const struct smalti_op *op = smalti_step_op(step);
+		seconds += smalti_machine_seconds(kind, op->work, step_precision(step),
+						  op->flops(step->arguments), op->bytes(step->arguments));
 	}
 	return seconds;
 }

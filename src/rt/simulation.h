@@ -29,11 +29,12 @@ static inline double smalti_simulation_host(void)
 
 struct smalti_simulated_machine;
 struct smalti_session;
+struct smalti_work_precisions;
 
-/* Sets, before the session is opened, the machine and the precision of each kind of work
- * (simulation/machine.h), for which it must have rates. */
-int smalti_simulation_open(const struct smalti_simulated_machine *machine, const int *precisions,
-			   struct smalti_error *error);
+/* Sets, before the session is opened, the machine (simulation/machine.h) and the precisions
+ * (simulation/chosen.h), for which it must have rates. */
+int smalti_simulation_open(const struct smalti_simulated_machine *machine,
+			   const struct smalti_work_precisions *precisions, struct smalti_error *error);
 /* Has tasks take, from here on, the times from these traces' runs (simulation/measured.h). */
 int smalti_simulation_measure(const char *files, struct smalti_error *error);
 

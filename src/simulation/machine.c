@@ -31,7 +31,8 @@ static const struct smalti_field kind_rows[] = {
 const char *const smalti_machine_precisions[SMALTI_MACHINE_PRECISIONS] = {[SMALTI_PRECISION_F32] = "f32",
 									  [SMALTI_PRECISION_BF16] = "bf16",
 									  [SMALTI_PRECISION_F16] = "f16",
-									  [SMALTI_PRECISION_TF32] = "tf32"};
+									  [SMALTI_PRECISION_TF32] = "tf32",
+									  [SMALTI_MACHINE_INT8] = "int8"};
 const char *const smalti_machine_works[SMALTI_WORKS] = {
     [SMALTI_PRODUCTS] = "products", [SMALTI_CONVOLUTIONS] = "convolutions", [SMALTI_ATTENTION] = "attention"};
 

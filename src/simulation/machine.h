@@ -15,7 +15,10 @@ extern const char *const smalti_machine_precisions[];
 enum { SMALTI_MACHINE_CPUS = 48, SMALTI_MACHINE_GPUS = 128 };
 
 enum { SMALTI_MEGAPIXEL_BYTES = 3 * 4 * 1000000 }; /* three channels, f32 */
-enum { SMALTI_MACHINE_PRECISIONS = 4, SMALTI_MACHINE_GPU_KINDS = 8, SMALTI_MACHINE_NAME = 64 };
+/* Precisions are those of enum smalti_precision that all arithmetic may have, and integers of 8 bits, which
+ * only products have. */
+enum { SMALTI_MACHINE_INT8 = 4, SMALTI_MACHINE_PRECISIONS };
+enum { SMALTI_MACHINE_GPU_KINDS = 8, SMALTI_MACHINE_NAME = 64 };
 
 /* Equal workers. */
 struct smalti_machine_kind {
@@ -26,7 +29,7 @@ struct smalti_machine_kind {
 	double bandwidth; /* bytes a second that an operation moves */
 	double pictures;  /* bytes a second of pixels, as f32, that are decoded; 0: as fast as bytes move */
 	double half;      /* operations of a task that runs at half its rate */
-	/* Operations a second, by enum smalti_precision; 0: it has none. */
+	/* Operations a second, by precision; 0: it has none. */
 	double rates[SMALTI_WORKS][SMALTI_MACHINE_PRECISIONS];
 };
 
