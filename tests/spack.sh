@@ -60,7 +60,7 @@ for name in "spack", "spack_repo", "spack_repo.builtin", "spack_repo.builtin.bui
 module("spack_repo.builtin.build_systems.autotools", AutotoolsPackage=AutotoolsPackage)
 module("spack.package", depends_on=depends_on, patch=lambda name: name, license=lambda name: None,
        version=lambda name: None, variant=lambda name, default, description: variants.add(name))
-recipe_names = {}
+recipe_names = {"__file__": str(recipe)}
 exec(compile(recipe.read_text(), recipe, "exec"), recipe_names)
 
 found = set(depends) - {"starpu", "cuda"}
@@ -71,7 +71,9 @@ for _, when in sum(depends.values(), []):
 script = (root / "scripts/starpu").read_text()
 version = re.search(r"^version=(\S+)$", script, re.M)[1]
 assert any(spec.startswith(f"starpu@{version}+") for spec, _ in depends["starpu"]), f"not the StarPU {version} of scripts/starpu"
-assert patched == ["starpu-memory.patch", "starpu-shutdown.patch", "starpu.patch", "starpu-mpi.patch"], patched
+series = [line.split() for line in (root / "scripts/lib/starpu/series").read_text().splitlines()]
+of = {kind: [f"starpu/{name}.patch" for name, _ in series if _ == kind] for kind in ("all", "real", "mpi")}
+assert patched == of["all"] + of["real"] + of["mpi"] and all(of.values()), patched
 for name in patched:
     assert (recipe.parent / name).resolve() == (root / "scripts/lib" / name).resolve(), name
 

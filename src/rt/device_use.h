@@ -7,7 +7,7 @@
 
 /* What a device did since its session was opened, or in a part of that time, and the transfers to and from
  * it. The times of transfers are NAN unless StarPU reports when they begin and end
- * (scripts/lib/starpu.patch). */
+ * (scripts/lib/starpu/transfer-callbacks.patch). */
 struct smalti_device_use {
 	char name[64]; /* StarPU's name of its worker */
 	int64_t worker, node;

@@ -8,7 +8,7 @@
 /* Lost devices: they had an error after which they compute nothing more. What they hold is undefined: a task
  * group fails when it reads a tile that has no other copy. Their tasks do nothing and fail their task groups;
  * tasks inserted later run elsewhere, if they can. This needs StarPU with STARPU_LOST_DEVICES
- * (scripts/lib/starpu.patch); any other ends the program. */
+ * (scripts/lib/starpu/lost-devices.patch); any other ends the program. */
 
 struct smalti_session;
 struct smalti_task_group;

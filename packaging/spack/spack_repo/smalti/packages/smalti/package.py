@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
+import pathlib
+
 from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
 
 from spack.package import *
+
+_series = pathlib.Path(__file__).with_name("starpu") / "series"
+
+
+def _patches(*kinds):
+    """Return those of scripts/starpu for builds of these kinds, in order."""
+    named = (line.split() for line in _series.read_text().splitlines())
+    return [patch(f"starpu/{name}.patch") for name, kind in named if kind in kinds]
 
 
 class Smalti(AutotoolsPackage):
@@ -28,12 +38,9 @@ class Smalti(AutotoolsPackage):
     depends_on("python@3:", type="build")
     depends_on("patchelf", type="build")
 
-    # The one that the patches are of (scripts/starpu says what they are for).
-    depends_on(
-        "starpu@1.4.10+shared~fast~openmp~examples~fxt~simgrid",
-        patches=[patch("starpu-memory.patch"), patch("starpu-shutdown.patch"), patch("starpu.patch")],
-    )
-    depends_on("starpu+mpi", when="+mpi", patches=[patch("starpu-mpi.patch")])
+    # The one that the patches are of (scripts/starpu --patches lists them).
+    depends_on("starpu@1.4.10+shared~fast~openmp~examples~fxt~simgrid", patches=_patches("all", "real"))
+    depends_on("starpu+mpi", when="+mpi", patches=_patches("mpi"))
     for name in ("cuda", "opencl"):
         depends_on(f"starpu+{name}", when=f"+{name}")
         depends_on(f"starpu~{name}", when=f"~{name}")
