@@ -26,7 +26,7 @@ static const struct generate_options defaults = {
 	"a small red boat on the waves below, long shadows and warm light",
     .steps = 20,
     .guidance = 4.5,
-    .session = {.cuda = -1},
+    .session = SMALTI_SESSION_DEFAULTS,
 };
 
 static const struct smalti_option rows[] = {

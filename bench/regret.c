@@ -3,9 +3,6 @@
 
 #include <math.h>
 
-const char *const smalti_regret_names[SMALTI_REGRET_CAUSES] = {"run",      "start", "end",
-							       "transfer", "order", "place"};
-
 /* The schedules between the run and the best one, each after a change. */
 enum stage { AS_RUN, AS_TIMED, WITHOUT_MOVES, ORDERED, PLACED, BEST, STAGES };
 

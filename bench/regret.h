@@ -16,7 +16,6 @@ enum smalti_regret_cause {
 	SMALTI_REGRET_PLACE,    /* the workers that were chosen */
 	SMALTI_REGRET_CAUSES
 };
-extern const char *const smalti_regret_names[SMALTI_REGRET_CAUSES];
 
 struct smalti_regret {
 	double seconds[SMALTI_REGRET_CAUSES]; /* their sum is the run's makespan less the plan's */

@@ -26,7 +26,7 @@ struct stages_options {
 #define TYPE struct stages_options
 
 static const struct stages_options defaults = {
-    .bench = {.repeats = 3}, .samples = 1, .session = {.cuda = -1}};
+    .bench = {.repeats = 3}, .samples = 1, .session = SMALTI_SESSION_DEFAULTS};
 
 static const struct smalti_option rows[] = {
     {SMALTI_GROUP("Stages")},

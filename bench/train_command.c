@@ -21,7 +21,7 @@ static const struct train_options defaults = {
     .image_size = 128,
     .batch = 8,
     .lanes = 8,
-    .session = {.cuda = -1},
+    .session = SMALTI_SESSION_DEFAULTS,
 };
 
 static const struct smalti_option rows[] = {

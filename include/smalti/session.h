@@ -42,7 +42,12 @@ struct smalti_session_options {
 	const char *trace;    /**< file for the Chrome/Perfetto trace, written on close; NULL: none */
 };
 
-/** All fields at their defaults. */
+/** An initializer: all fields at their defaults. */
+#define SMALTI_SESSION_DEFAULTS                                                                              \
+	{                                                                                                    \
+		.cuda = -1                                                                                   \
+	}
+/** Sets all fields to their defaults, for programs that are not in C. */
 void smalti_session_defaults(struct smalti_session_options *options);
 
 /** Starts StarPU. `options` NULL: the defaults. NULL with SMALTI_EINVAL (an unknown policy: the message lists

@@ -99,7 +99,7 @@ static const struct smalti_option rows[] = {
 static const struct smalti_extract_settings defaults = {
     .extract = {.cleaning = SMALTI_CLEANING_STRIP, .type = SMALTI_FEATURES_F16, .lease_seconds = 300},
     .image_size = 2,
-    .session = {.cuda = -1},
+    .session = SMALTI_SESSION_DEFAULTS,
 };
 
 static const struct smalti_example examples[] = {

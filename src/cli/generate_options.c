@@ -135,7 +135,7 @@ static const struct smalti_option rows[] = {
 
 static const struct smalti_generate_options defaults = {
     .request = {.images = 1, .steps = 20, .guidance = 4.5, .cleaning = SMALTI_CLEANING_BASIC},
-    .session = {.cuda = -1},
+    .session = SMALTI_SESSION_DEFAULTS,
     .lease_seconds = 300,
 };
 

@@ -86,7 +86,7 @@ static const struct smalti_option rows[] = {
 };
 
 static const struct smalti_retrieve_query_settings defaults = {
-    .top = 10, .rerank = SMALTI_RERANK_DEFAULTS, .session = {.cuda = -1}};
+    .top = 10, .rerank = SMALTI_RERANK_DEFAULTS, .session = SMALTI_SESSION_DEFAULTS};
 
 static const struct smalti_example examples[] = {
     {"Find captions like a prompt", "smalti retrieve query captions 'a red star'"},

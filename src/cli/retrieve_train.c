@@ -50,7 +50,7 @@ static const struct smalti_option rows[] = {
 };
 
 static const struct smalti_retrieve_train_settings defaults = {.train = SMALTI_PROJECTIONS_DEFAULTS,
-							       .session = {.cuda = -1}};
+							       .session = SMALTI_SESSION_DEFAULTS};
 
 static const struct smalti_example examples[] = {
     {"Train on features, and index the same images",

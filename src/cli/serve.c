@@ -58,7 +58,7 @@ static const struct smalti_serve_options defaults = {
     .images = 10,
     .limits = {.waiting = 256, .of_client = 64},
     .request = {.images = 1, .steps = 20, .guidance = 4.5, .cleaning = SMALTI_CLEANING_BASIC},
-    .session = {.cuda = -1},
+    .session = SMALTI_SESSION_DEFAULTS,
 };
 
 static const struct smalti_example examples[] = {

@@ -53,7 +53,7 @@ static const struct smalti_option rows[] = {
 static const struct smalti_step_cache_options defaults = {
     .output = "step_cache.json",
     .request = {.images = 1, .steps = 20, .guidance = 4.5, .cleaning = SMALTI_CLEANING_BASIC},
-    .session = {.cuda = -1},
+    .session = SMALTI_SESSION_DEFAULTS,
     .images = SMALTI_IMAGES_MAX,
 };
 

@@ -8,7 +8,7 @@ struct topology_options {
 	struct smalti_session_options session;
 };
 
-static const struct topology_options defaults = {.session = {.cuda = -1}};
+static const struct topology_options defaults = {.session = SMALTI_SESSION_DEFAULTS};
 
 static const struct smalti_option rows[] = {
     {SMALTI_FLAG(struct topology_options, json), "json", 0, NULL, "print one JSON object"},

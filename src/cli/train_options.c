@@ -159,7 +159,7 @@ static const struct smalti_option rows[] = {
 
 static const struct smalti_train_settings defaults = {
     .train = SMALTI_TRAIN_DEFAULTS,
-    .session = {.cuda = -1},
+    .session = SMALTI_SESSION_DEFAULTS,
 };
 
 static const struct smalti_example examples[] = {

@@ -20,7 +20,7 @@ struct smalti_vae_settings {
 	bool json, quiet, plan;
 };
 
-#define SMALTI_VAE_DEFAULTS .session = {.cuda = -1}
+#define SMALTI_VAE_DEFAULTS .session = SMALTI_SESSION_DEFAULTS
 
 /* clang-format off */
 #define SMALTI_VAE_REPORT_ROWS \

@@ -24,7 +24,7 @@ static const struct {
 	const char *count;                         /* StarPU's variable for their number */
 	int64_t max;
 	struct smalti_device_limit limit;
-	/* StarPU's kind of memory and of worker, and its fields for the number, the function and its flags. */
+	/* StarPU's kinds of memory and worker, and its fields for the number, the function and its flags. */
 	enum starpu_node_kind memory;
 	uint32_t where;
 	size_t conf, function, flags;
@@ -59,8 +59,9 @@ static const struct {
      .function = offsetof(struct starpu_codelet, cuda_funcs),
      .flags = offsetof(struct starpu_codelet, cuda_flags),
      .asynchronous = STARPU_CUDA_ASYNC,
-     .absent = "install NVIDIA's driver (nvidia-smi lists devices), or allow more by STARPU_WORKERS_CUDAID or "
-	       "CUDA_VISIBLE_DEVICES",
+     .absent =
+	 "install NVIDIA's driver (nvidia-smi lists devices), or allow more by STARPU_WORKERS_CUDAID or "
+	 "CUDA_VISIBLE_DEVICES",
      .build = "build it with 'scripts/build --cuda'"},
 };
 static_assert(COUNT_OF(drivers) <= SMALTI_MAX_DRIVERS, "counts have room for each driver");

@@ -4,8 +4,8 @@
 #include "devices/device.h"
 #include "smalti/session.h"
 
-/* The drivers of devices, as sessions see them: how many devices of each, and what StarPU has to know. Drivers
- * have numbers from 0 on. */
+/* The drivers of devices, as sessions see them: how many devices of each, and what StarPU has to know.
+ * Drivers have numbers from 0 on. */
 
 struct starpu_codelet;
 struct starpu_conf;

@@ -20,12 +20,7 @@ extern const char *const smalti_index_kinds[];
 /* Returns the text behind the item's number in its line of items.jsonl, `,"key":"…"}`. Free with free(). */
 char *smalti_index_key_text(const char *key, struct smalti_error *error);
 
-/* Turns a vector of features, in double, into one like the index's vectors. Behind it there is room for an
- * index's vector. False: the vector has none. */
 struct smalti_index;
-bool smalti_index_finish(const struct smalti_index *index, enum smalti_index_kind kind, double *vector,
-			 float *unit);
-
 /* Returns the model of captions, or images; NULL: the index cannot be asked for them, as the check
  * reports. */
 const cJSON *smalti_index_model(const struct smalti_index *index, enum smalti_index_kind kind);

@@ -49,8 +49,9 @@ static int64_t width_of(const struct smalti_index *index, enum smalti_index_kind
 	return index->info.projected ? index->projections.of[kind].width : index->info.dim;
 }
 
-bool smalti_index_finish(const struct smalti_index *index, enum smalti_index_kind kind, double *vector,
-			 float *unit)
+/* Turns a vector of features, in double, into one like the index's vectors. Behind it there is room for an
+ * index's vector. False: the vector has none. */
+static bool finish(const struct smalti_index *index, enum smalti_index_kind kind, double *vector, float *unit)
 {
 	const int64_t dim = index->info.dim;
 	if (index->info.projected) {
@@ -89,7 +90,7 @@ static int take_states(void *user, int64_t count, const float *values, struct sm
 	if (!vector)
 		return -1;
 	if (smalti_vector_of(&info, SMALTI_INDEX_CAPTIONS, 0, &row, vector) &&
-	    smalti_index_finish(wanted->index, SMALTI_INDEX_CAPTIONS, vector, wanted->query))
+	    finish(wanted->index, SMALTI_INDEX_CAPTIONS, vector, wanted->query))
 		return 0;
 	return smalti_fail(error, SMALTI_EINVAL, "'%s': its states are not finite", wanted->text);
 }
@@ -250,6 +251,5 @@ int smalti_index_row_vector(const struct smalti_index *index, const struct smalt
 	if (!vector)
 		return -1;
 	smalti_features_info(features, &info);
-	return smalti_vector_of(&info, by, caption, row, vector) &&
-	       smalti_index_finish(index, by, vector, query);
+	return smalti_vector_of(&info, by, caption, row, vector) && finish(index, by, vector, query);
 }

@@ -37,7 +37,7 @@ static bool is_open; /* StarPU allows one session per process */
 
 void smalti_session_defaults(struct smalti_session_options *options)
 {
-	*options = (struct smalti_session_options){.cuda = -1};
+	*options = (struct smalti_session_options)SMALTI_SESSION_DEFAULTS;
 }
 
 static int check_alone(struct smalti_error *error)
