@@ -5,12 +5,14 @@
 #include "harness.h"
 #include "kernel_case.h"
 #include "kernels/conv.h"
+#include "kernels/cpu/onednn.h"
 #include "kernels/isa.h"
 #include "kernels/matmul.h"
 
 #include <dlfcn.h>
 #include <dnnl.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,9 +279,85 @@ static void no_reference_code(void)
 	CU_ASSERT_EQUAL(reference, 0);
 }
 
+/* A product of one row, described by two layouts of the row that are equal to oneDNN. */
+struct row_product {
+	int64_t inner, columns;
+	int64_t own, other; /* from a row to the next, if there were more */
+	dnnl_primitive_t made;
+};
+
+static dnnl_status_t describe_row(const struct row_product *p, int64_t stride, dnnl_engine_t engine,
+				  dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *description)
+{
+	const dnnl_dims_t x_dims = {1, p->inner}, x_strides = {stride, 1}, w_dims = {p->inner, p->columns},
+			  w_strides = {p->columns, 1}, y_dims = {1, p->columns}, y_strides = {p->columns, 1};
+	smalti_layout x = NULL, w = NULL, y = NULL;
+	dnnl_status_t status = smalti_layout_by_strides(&x, 2, x_dims, dnnl_f32, x_strides);
+	if (!status)
+		status = smalti_layout_by_strides(&w, 2, w_dims, dnnl_f32, w_strides);
+	if (!status)
+		status = smalti_layout_by_strides(&y, 2, y_dims, dnnl_f32, y_strides);
+	if (!status)
+		status = smalti_onednn_matmul(description, engine, x, w, NULL, y, attributes);
+	smalti_layout_free(x);
+	smalti_layout_free(w);
+	smalti_layout_free(y);
+	return status;
+}
+
+/* Describes the product, then makes the other one, as another thread may between a description and its
+ * primitive. */
+static int describe_both(const void *context, dnnl_engine_t engine, dnnl_primitive_attr_t attributes,
+			 dnnl_primitive_desc_t *description, struct smalti_error *error)
+{
+	struct row_product *p = (struct row_product *)(uintptr_t)context;
+	dnnl_primitive_desc_t other = NULL;
+	dnnl_status_t status = describe_row(p, p->own, engine, attributes, description);
+	if (!status)
+		status = describe_row(p, p->other, engine, attributes, &other);
+	if (!status)
+		status = dnnl_primitive_create(&p->made, other);
+	if (other)
+		dnnl_primitive_desc_destroy(other);
+	return smalti_onednn_check(status, "no such product", error);
+}
+
+static void equal_descriptions_share_a_primitive(void)
+{
+	enum { COLUMNS = 32, MAX_INNER = 64 };
+	static const int64_t strides[] = {1, 32, 64, 4096};
+	float x[MAX_INNER], y[COLUMNS];
+	float *w = zeros(MAX_INNER * COLUMNS * (int64_t)sizeof(*w));
+	struct row_product p = {.inner = 32, .columns = COLUMNS};
+	test_fill(x, MAX_INNER, 0.7, 0.1);
+	test_fill(w, MAX_INNER * COLUMNS, 0.3, 0.2);
+	for (int own = 0; own < COUNT(strides); own++)
+		for (int other = 0; other < COUNT(strides); other++) {
+			struct smalti_error error = SMALTI_NO_ERROR;
+			p.own = strides[own], p.other = strides[other], p.made = NULL;
+			const struct smalti_onednn_key key = {{'t', p.inner, own, other}};
+			const struct smalti_onednn_argument arguments[] = {
+			    {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}};
+			SUCCEEDS(
+			    smalti_onednn_run(&key, describe_both, &p, arguments, COUNT(arguments), &error),
+			    &error, "a row");
+			for (int column = 0; column < COLUMNS; column++) {
+				double sum = 0;
+				for (int64_t k = 0; k < p.inner; k++)
+					sum += (double)x[k] * (double)w[k * COLUMNS + column];
+				CHECK(fabs(sum - (double)y[column]) < 1e-5, "a sum");
+			}
+			if (p.made)
+				dnnl_primitive_destroy(p.made);
+			p.inner++; /* oneDNN has no such product yet */
+		}
+	free(w);
+}
+
 static const struct test tests[] = {
     {"no reference code", no_reference_code},
     {"threads with unlike numbers of threads agree", threads_agree},
+    {"equal descriptions share a primitive", equal_descriptions_share_a_primitive},
 };
 
 TEST_MAIN("oneDNN", tests)

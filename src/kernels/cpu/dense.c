@@ -70,6 +70,19 @@ static int round_operand(enum smalti_scratch_use use, enum smalti_dtype compute,
 	return 0;
 }
 
+/* Describes a matrix in memory. Where an axis has one element, its stride means nothing: it is set, so that
+ * descriptions that are equal to oneDNN are the same, and give the same primitive in each thread. */
+static dnnl_status_t describe_matrix(smalti_layout *layout, const dnnl_dims_t dims, int64_t stride,
+				     bool turned)
+{
+	dnnl_dims_t strides = {turned ? 1 : stride, turned ? stride : 1};
+	if (dims[1] == 1)
+		strides[1] = 1;
+	if (dims[0] == 1)
+		strides[0] = dims[1] * strides[1];
+	return smalti_layout_by_strides(layout, 2, dims, dnnl_f32, strides);
+}
+
 static dnnl_status_t describe_matrices(const struct product *p, dnnl_engine_t engine,
 				       const_dnnl_primitive_attr_t attributes,
 				       dnnl_primitive_desc_t *description)
@@ -87,13 +100,10 @@ static dnnl_status_t describe_matrices(const struct product *p, dnnl_engine_t en
 	};
 	smalti_layout layout[COUNT_OF(matrices)] = {NULL};
 	dnnl_status_t status = dnnl_success;
-	for (size_t i = 0; i < COUNT_OF(matrices) && !status; i++) {
-		const int64_t stride = matrices[i].stride;
-		const dnnl_dims_t rows = {stride, 1}, turned = {1, stride};
+	for (size_t i = 0; i < COUNT_OF(matrices) && !status; i++)
 		if (matrices[i].there)
-			status = smalti_layout_by_strides(&layout[i], 2, matrices[i].dims, dnnl_f32,
-							  matrices[i].turned ? turned : rows);
-	}
+			status = describe_matrix(&layout[i], matrices[i].dims, matrices[i].stride,
+						 matrices[i].turned);
 	if (!status)
 		status = smalti_onednn_matmul(description, engine, layout[0], layout[1], layout[2], layout[3],
 					      attributes);

@@ -143,11 +143,16 @@ static int add_argument(struct primitive *slot, const_dnnl_primitive_desc_t desc
 	return 0;
 }
 
+/* Fills the slot by what the primitive itself needs: oneDNN may have had one for an equal description, whose
+ * scratchpad is another. Descriptions are equal to it whatever the distance between rows is if there is one
+ * row, so that the two layouts of a vector share a primitive that reads it either way. */
 static int fill(struct primitive *slot, const_dnnl_primitive_desc_t description,
 		const struct smalti_onednn_argument *arguments, int count, struct smalti_error *error)
 {
-	if (smalti_onednn_check(dnnl_primitive_create(&slot->primitive, description),
-				"cannot make a primitive", error))
+	dnnl_status_t status = dnnl_primitive_create(&slot->primitive, description);
+	if (!status)
+		status = dnnl_primitive_get_primitive_desc(slot->primitive, &description);
+	if (smalti_onednn_check(status, "cannot make a primitive", error))
 		return -1;
 	for (int i = 0; i < count; i++)
 		if (add_argument(slot, description, arguments[i].index, error))
