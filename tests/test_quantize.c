@@ -219,10 +219,34 @@ static void hostile_indexes(void)
 	check_index("[1, 2", SMALTI_EFORMAT, "model_index.json");
 }
 
+/* A file that Git LFS has not fetched: its name stands once before what it is. */
+static void a_pointer_is_not_copied(void)
+{
+	static const char index[] = "{\"vae\": [\"diffusers\", \"AutoencoderKL\"]}";
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_quantize_result result;
+	char source[512], target[600], path[600];
+	snprintf(source, sizeof(source), "%s", test_write("model_index.json", index, sizeof(index) - 1));
+	*strrchr(source, '/') = '\0';
+	snprintf(target, sizeof(target), "%s/target", source);
+	snprintf(path, sizeof(path), "%s/vae", source);
+	SUCCEEDS(smalti_make_directory(path, &error), &error, "directory");
+	snprintf(path, sizeof(path), "%s/vae/config.json", source);
+	FILE *file = fopen(path, "w");
+	if (!file)
+		abort();
+	fputs("version https://git-lfs.github.com/spec/v1\n", file);
+	fclose(file);
+	FAILS(smalti_quantize(source, target, NULL, SMALTI_QUANTIZE_INT8, &result, &error), &error,
+	      SMALTI_EFORMAT, "a pointer", "vae/config.json: is a pointer of Git LFS");
+	CHECK(smalti_find_file(target, NULL) == 0, "nothing was written");
+}
+
 static const struct test tests[] = {
     {"rows of int8", rows_are_the_references},          {"fp8", fp8_is_the_references},
     {"what is no number", scales_of_what_is_no_number}, {"components", components_keep_what_is_sensitive},
     {"a pipeline", a_pipeline_has_its_components},      {"hostile indexes", hostile_indexes},
+    {"a pointer of Git LFS", a_pointer_is_not_copied},
 };
 
 TEST_MAIN("quantisation", tests)

@@ -24,6 +24,7 @@ static const struct {
 	const char *count;                         /* StarPU's variable for their number */
 	int64_t max;
 	struct smalti_device_limit limit;
+	unsigned traits; /* enum smalti_device_trait */
 	/* StarPU's kinds of memory and worker, and its fields for the number, the function and its flags. */
 	enum starpu_node_kind memory;
 	uint32_t where;
@@ -36,7 +37,7 @@ static const struct {
      .wanted = offsetof(struct smalti_session_options, opencl),
      .count = "STARPU_NOPENCL",
      .max = STARPU_MAXOPENCLDEVS,
-     .limit = {"STARPU_LIMIT_OPENCL", "STARPU_LIMIT_OPENCL_MEM", 0},
+     .limit = {"STARPU_LIMIT_OPENCL", "STARPU_LIMIT_OPENCL_MEM"},
      .memory = STARPU_OPENCL_RAM,
      .where = STARPU_OPENCL,
      .conf = offsetof(struct starpu_conf, nopencl),
@@ -51,8 +52,8 @@ static const struct {
      .wanted = offsetof(struct smalti_session_options, cuda),
      .count = "STARPU_NCUDA",
      .max = STARPU_MAXCUDADEVS,
-     .limit = {"STARPU_LIMIT_CUDA", "STARPU_LIMIT_CUDA_MEM",
-	       SMALTI_DEVICES_LARGE | SMALTI_DEVICES_TF32 | SMALTI_DEVICES_PIN | SMALTI_DEVICES_PIECES},
+     .limit = {"STARPU_LIMIT_CUDA", "STARPU_LIMIT_CUDA_MEM"},
+     .traits = SMALTI_DEVICES_LARGE | SMALTI_DEVICES_TF32 | SMALTI_DEVICES_PIN | SMALTI_DEVICES_PIECES,
      .memory = STARPU_CUDA_RAM,
      .where = STARPU_CUDA,
      .conf = offsetof(struct starpu_conf, ncuda),
@@ -102,10 +103,15 @@ int smalti_devices_count(const struct smalti_session_options *options, struct sm
 	return 0;
 }
 
+bool smalti_driver_has(int driver, enum smalti_device_trait trait)
+{
+	return drivers[driver].traits & trait;
+}
+
 bool smalti_devices_have(const struct smalti_device_counts *counts, enum smalti_device_trait trait)
 {
-	for (size_t i = 0; i < COUNT_OF(drivers); i++)
-		if (counts->of[i] > 0 && drivers[i].limit.traits & trait)
+	for (int i = 0; i < (int)COUNT_OF(drivers); i++)
+		if (counts->of[i] > 0 && smalti_driver_has(i, trait))
 			return true;
 	return false;
 }
@@ -113,8 +119,8 @@ bool smalti_devices_have(const struct smalti_device_counts *counts, enum smalti_
 int64_t smalti_devices_min_memory(const struct smalti_device_counts *counts, enum smalti_device_trait trait)
 {
 	int64_t min = INT64_MAX;
-	for (size_t i = 0; i < COUNT_OF(drivers); i++)
-		if (counts->of[i] > 0 && drivers[i].limit.traits & trait && drivers[i].driver->memory)
+	for (int i = 0; i < (int)COUNT_OF(drivers); i++)
+		if (counts->of[i] > 0 && smalti_driver_has(i, trait) && drivers[i].driver->memory)
 			min = smalti_min(min, drivers[i].driver->memory());
 	return min;
 }

@@ -21,13 +21,15 @@ struct smalti_device_counts {
 int smalti_devices_count(const struct smalti_session_options *options, struct smalti_device_counts *counts,
 			 struct smalti_error *error);
 
-/* What all devices of a driver have in common. */
+/* Names what all devices of a driver have in common. */
 enum smalti_device_trait {
 	SMALTI_DEVICES_LARGE = 1,      /* few large tasks suit them best */
 	SMALTI_DEVICES_TF32 = 1 << 1,  /* they multiply f32 by units of TF32, too */
 	SMALTI_DEVICES_PIN = 1 << 2,   /* copies are fast from pinned pages of main memory alone */
 	SMALTI_DEVICES_PIECES = 1 << 3 /* StarPU takes their memory in pieces of 128 MB */
 };
+/* Tells whether the devices of a driver have the trait. */
+bool smalti_driver_has(int driver, enum smalti_device_trait trait);
 /* Tells whether any of the devices has the trait. */
 bool smalti_devices_have(const struct smalti_device_counts *counts, enum smalti_device_trait trait);
 /* Returns the bytes of the smallest of the devices with the trait, before StarPU starts; INT64_MAX: not
@@ -38,7 +40,6 @@ int64_t smalti_devices_min_memory(const struct smalti_device_counts *counts, enu
  * _N and _MEM. */
 struct smalti_device_limit {
 	const char *prefix, *variable;
-	unsigned traits; /* of the devices: enum smalti_device_trait */
 };
 enum { SMALTI_MIN_DEVICE = 2 }; /* megabytes */
 /* Returns a driver's limit; NULL after the last driver. */

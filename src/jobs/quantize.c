@@ -14,7 +14,7 @@ static const char index_name[] = "model_index.json";
 const char *const smalti_quantizations[] = {
     [SMALTI_QUANTIZE_INT8] = "int8", [SMALTI_QUANTIZE_FP8] = "fp8", NULL};
 
-/* What is written, from one directory to another. */
+/* Says how components are written. */
 struct work {
 	const char *variant;
 	enum smalti_quantization quantization;
@@ -43,7 +43,7 @@ static int copy_file(const char *from, const char *to, struct smalti_error *erro
 		return -1;
 	if (copy_stream(stream, smalti_writer_stream(writer), error) == 0)
 		return smalti_writer_commit(writer, error);
-	smalti_error_prefix(error, "%s: ", from);
+	smalti_error_prefix(error, "%s", from);
 	smalti_writer_abort(writer);
 	return -1;
 }

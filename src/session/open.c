@@ -344,8 +344,7 @@ struct smalti_session *smalti_session_open(const struct smalti_session_options *
 					   struct smalti_error *error)
 {
 	SMALTI_REPORT(error);
-	struct smalti_session_options defaults;
-	smalti_session_defaults(&defaults);
+	static const struct smalti_session_options defaults = SMALTI_SESSION_DEFAULTS;
 	struct smalti_session *session = open_session(options ? options : &defaults, error);
 	if (smalti_ranks_agree(session ? 0 : -1, NULL, error) == 0 && join_ranks(session, error) == 0) {
 		is_open = true;

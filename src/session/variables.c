@@ -25,7 +25,8 @@ static bool has_little(const struct smalti_session *session)
 	enum { ENOUGH = 4096 };
 	const struct smalti_device_limit *limit;
 	for (int driver = 0; (limit = smalti_devices_limit(driver)); driver++)
-		if (limit->traits & SMALTI_DEVICES_PIECES && smalti_environment_limits(limit, ENOUGH))
+		if (smalti_driver_has(driver, SMALTI_DEVICES_PIECES) &&
+		    smalti_environment_limits(limit, ENOUGH))
 			return true;
 	return smalti_devices_min_memory(&session->device_counts, SMALTI_DEVICES_PIECES) <
 	       (int64_t)ENOUGH * MEGABYTE;

@@ -1,4 +1,4 @@
-# What `smalti topology` tells of
+# The description that `smalti topology` prints
 if !SIMGRID
 libcore_la_SOURCES += \
 	src/topology/hwloc.c \
