@@ -54,7 +54,7 @@ static int open_train(struct smalti_stage_run *run, struct smalti_error *error)
 	state->parameters = smalti_parameters_new(run->weights, &smalti_dit_trained, &state->config,
 						  &smalti_strategy_none, error);
 	if (!state->parameters || smalti_parameters_read(state->parameters, run->weights, &state->config,
-							 run->checkpoint, error) < 0)
+							 run->checkpoint, true, error) < 0)
 		return -1;
 	state->train = smalti_trained_new(&state->config, state->parameters, run->model->precision, error);
 	state->gradients = smalti_calloc(state->parameters->count, sizeof(*state->gradients), error);

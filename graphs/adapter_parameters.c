@@ -118,7 +118,7 @@ static int list_tensors(struct smalti_inventory *inventory, const struct smalti_
 }
 
 struct smalti_parameters *smalti_adapter_parameters_new(struct smalti_task_group *task_group,
-							const struct smalti_parameters *base,
+							struct smalti_parameters *base,
 							const struct smalti_lora_shape *shape,
 							struct smalti_error *error)
 {

@@ -9,7 +9,18 @@ enum { MLP_RATIO = 4, UNDER_WAY = 8 /* tasks that read values */ };
 struct smalti_tile *smalti_parameter_tile(const struct smalti_parameter *parameter,
 					  struct smalti_task_group *task_group)
 {
-	return smalti_tile_new(task_group, 1, parameter->count * (int64_t)sizeof(float));
+	return smalti_tile_new(task_group, 1, parameter->count * smalti_dtype_bytes(parameter->dtype));
+}
+
+void smalti_parameter_store_as(struct smalti_parameter *parameter, struct smalti_task_group *task_group,
+			       enum smalti_dtype dtype)
+{
+	struct smalti_tile *before = parameter->value;
+	parameter->dtype = dtype;
+	parameter->value = smalti_parameter_tile(parameter, task_group);
+	if (before && parameter->value)
+		parameter->value->owner = before->owner;
+	smalti_tile_release(before);
 }
 
 static void count(struct smalti_parameter *parameter)
@@ -181,10 +192,24 @@ void smalti_parameter_take(const struct smalti_parameter *parameter, struct smal
 			   struct smalti_tile *whole)
 {
 	const struct smalti_parameter_layout layout = smalti_parameter_layout(parameter);
-	const int64_t size = sizeof(float);
+	const int64_t size = smalti_dtype_bytes(parameter->dtype);
 	smalti_insert(slice_columns, task_group, (.x = whole, .y = parameter->value), .rows = layout.rows,
 		      .parts = 1, .in = layout.in * size, .first = layout.first * size,
 		      .columns = layout.columns * size);
+}
+
+/* Returns a tile with the values of a coded tensor, f32; NULL with the task group broken. */
+static struct smalti_tile *decoded(const struct smalti_tensor_view *view, int64_t count,
+				   struct smalti_task_group *task_group)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	SCOPED(free) float *values = smalti_aligned_alloc(count, sizeof(*values), &error);
+	if (!values) {
+		smalti_task_group_break(task_group, &error);
+		return NULL;
+	}
+	smalti_tensor_values(view, 0, view->shape[0], values);
+	return smalti_tile_upload(task_group, 1, count * (int64_t)sizeof(*values), values);
 }
 
 /* Inserts the reading of a value, and drops the file's pages behind it. It waits until few values are under
@@ -194,10 +219,13 @@ static void read_value(const struct smalti_parameter *parameter, struct smalti_t
 {
 	const struct smalti_parameter tensor = smalti_parameter_whole(parameter);
 	struct smalti_tile *stored = smalti_tile_over(task_group, 1, view->bytes, view->data);
+	struct smalti_tile *values = view->coding ? decoded(view, tensor.count, task_group) : stored;
 	struct smalti_tile *whole =
 	    parameter->cut.is_part ? smalti_parameter_tile(&tensor, task_group) : parameter->value;
-	smalti_insert(convert, task_group, (.x = stored, .y = whole), .count = tensor.count,
-		      .from = view->dtype, .to = SMALTI_F32);
+	smalti_insert(convert, task_group, (.x = values, .y = whole), .count = tensor.count,
+		      .from = view->coding ? SMALTI_F32 : view->dtype, .to = parameter->dtype);
+	if (view->coding)
+		smalti_tile_release(values);
 	smalti_insert(drop_pages, task_group, (.weight = stored), .bytes = view->bytes);
 	smalti_tile_release(stored);
 	smalti_throttle_task_group(&task_group->session->throttle, task_group, UNDER_WAY);
@@ -209,7 +237,8 @@ static void read_value(const struct smalti_parameter *parameter, struct smalti_t
 
 int smalti_parameters_read(const struct smalti_parameters *parameters, struct smalti_task_group *task_group,
 			   const struct smalti_transformer_config *config,
-			   const struct smalti_checkpoint *checkpoint, struct smalti_error *error)
+			   const struct smalti_checkpoint *checkpoint, bool trains,
+			   struct smalti_error *error)
 {
 	if (load(parameters, config, checkpoint, error) < 0)
 		return -1;
@@ -219,11 +248,12 @@ int smalti_parameters_read(const struct smalti_parameters *parameters, struct sm
 		if (smalti_checkpoint_find(checkpoint, tensor.name, tensor.rank, tensor.shape, &view, error) <
 		    0)
 			return -1;
-		if (view.coding)
-			return smalti_fail(
-			    error, SMALTI_EUNSUPPORTED,
-			    "%s: tensor %s is %s: training changes weights of F32, F16 or BF16 only",
-			    checkpoint->directory, tensor.name, view.stored);
+		if (view.coding && trains)
+			return smalti_fail(error, SMALTI_EUNSUPPORTED,
+					   "%s: tensor %s is %s: training changes weights of F32, F16 or "
+					   "BF16 only; an adapter "
+					   "(--lora-rank) leaves them as they are",
+					   checkpoint->directory, tensor.name, view.stored);
 		read_value(&parameters->list[i], task_group, &view);
 	}
 	return 0;

@@ -24,14 +24,15 @@ struct smalti_parameter {
 	int64_t shape[SMALTI_PARAMETER_RANK], count;
 	int64_t tensor; /* its index among the tensors */
 	struct smalti_parameter_cut cut;
-	struct smalti_tile *value; /* f32 [count], as the file has it */
+	enum smalti_dtype dtype; /* f32, but for what is not trained and only products read, which round it */
+	struct smalti_tile *value; /* [count], laid out as the file has it */
 };
 
 /* All parameters of a denoiser, in bytewise order of their names; a tensor's parts follow each other. */
 struct smalti_parameters {
 	int64_t count;
 	const struct smalti_trained_functions *architecture; /* whose tensors they are */
-	const struct smalti_parameters *base;                /* of adapters: what stays as it is; else NULL */
+	struct smalti_parameters *base;                      /* of adapters: what stays as it is; else NULL */
 	double scale;                                        /* of adapters: s */
 	const struct smalti_strategy *strategy;              /* that cuts them; outlives them */
 	int shards;
@@ -59,12 +60,12 @@ struct smalti_lora_shape {
  * rank], or convolutions of as many values, under peft's names. `base`, which outlives them, is not trained.
  */
 struct smalti_parameters *smalti_adapter_parameters_new(struct smalti_task_group *task_group,
-							const struct smalti_parameters *base,
+							struct smalti_parameters *base,
 							const struct smalti_lora_shape *shape,
 							struct smalti_error *error);
 /* Returns a name without peft's prefix. */
 const char *smalti_parameter_module(const char *name);
-/* Inserts the task that takes a parameter's value from the whole tensor, f32. */
+/* Inserts the task that takes a parameter's value from the whole tensor in its dtype. */
 void smalti_parameter_take(const struct smalti_parameter *parameter, struct smalti_task_group *task_group,
 			   struct smalti_tile *whole);
 /* Describes tensor `index` as a parameter without a value. */
@@ -76,17 +77,21 @@ struct smalti_parameter_layout {
 	int64_t rows, in, first, columns;
 };
 struct smalti_parameter_layout smalti_parameter_layout(const struct smalti_parameter *parameter);
-/* Inserts the tasks that widen the checkpoint's tensors to f32. The checkpoint stays open until they have
- * ended. */
+/* Inserts the tasks that convert the checkpoint's tensors to the parameters' dtypes. The checkpoint stays
+ * open until they have ended. Coded ones are decoded, but refused if the parameters are trained. */
 int smalti_parameters_read(const struct smalti_parameters *parameters, struct smalti_task_group *task_group,
 			   const struct smalti_transformer_config *config,
-			   const struct smalti_checkpoint *checkpoint, struct smalti_error *error);
+			   const struct smalti_checkpoint *checkpoint, bool trains,
+			   struct smalti_error *error);
+/* Stores a parameter, which has no value yet, in another dtype. */
+void smalti_parameter_store_as(struct smalti_parameter *parameter, struct smalti_task_group *task_group,
+			       enum smalti_dtype dtype);
 /* Frees them after the last task that reads them was inserted; each value lives until its last reader has
  * ended. NULL is allowed. */
 void smalti_parameters_free(struct smalti_parameters *parameters);
 
 /* Returns the index of a tensor, or of its first part, in the list; -1: no tensor has that name. */
 int64_t smalti_parameters_find(const struct smalti_parameters *parameters, const char *name);
-/* Returns a new tile of a parameter's size, such as for its gradient. */
+/* Returns a new tile of a parameter's size and dtype, such as for its gradient. */
 struct smalti_tile *smalti_parameter_tile(const struct smalti_parameter *parameter,
 					  struct smalti_task_group *task_group);

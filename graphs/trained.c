@@ -40,6 +40,11 @@ void smalti_trained_free(struct smalti_trained *trained)
 	free(trained);
 }
 
+void smalti_trained_store_base(struct smalti_trained *trained, struct smalti_task_group *task_group)
+{
+	smalti_weights_store_base(trained->denoiser->weights, task_group);
+}
+
 bool smalti_trained_gives(const struct smalti_trained *trained, int part, int64_t index)
 {
 	const struct smalti_parameter *p = &trained->parameters->list[index];

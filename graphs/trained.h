@@ -23,6 +23,8 @@ struct smalti_trained *smalti_trained_new(const struct smalti_transformer_config
 					  const struct smalti_parameters *parameters,
 					  enum smalti_dtype compute, struct smalti_error *error);
 void smalti_trained_free(struct smalti_trained *trained); /* NULL is allowed */
+/* Stores what an adapter leaves as it is in 16 bits where products round it, before it has values. */
+void smalti_trained_store_base(struct smalti_trained *trained, struct smalti_task_group *task_group);
 
 /* Begins and ends the samples of a step, between two changes of the parameters, whose copies live that long
  * (graphs/weights.h). */

@@ -49,9 +49,9 @@ static void set_part(struct smalti_weight *weight, int index, int64_t parameter)
 	const struct smalti_parameter *p = parameter_of(weight, index);
 	struct smalti_tensor_view *view = &weight->source.part[index];
 	*view = (struct smalti_tensor_view){.name = p->name,
-					    .dtype = SMALTI_F32,
+					    .dtype = p->dtype,
 					    .rank = p->rank,
-					    .bytes = p->count * (int64_t)sizeof(float)};
+					    .bytes = p->count * smalti_dtype_bytes(p->dtype)};
 	memcpy(view->shape, p->shape, sizeof(p->shape));
 }
 
@@ -88,11 +88,31 @@ static bool is_read(const struct smalti_weight *weight)
 	return weight->slice || !parameter_of(weight, 0)->cut.is_part;
 }
 
-/* Tells whether products read a rounded copy of it. */
+/* Tells whether products round it. */
 static bool is_rounded(const struct smalti_weight *weight)
 {
 	const struct smalti_weight_source *source = &weight->source;
 	return source->kind == SMALTI_WEIGHT_MATRIX && source->compute != SMALTI_F32 && is_read(weight);
+}
+
+/* Tells whether part `index` is rounded in each step. A base is stored so. */
+static bool is_rounded_anew(const struct smalti_weight *weight, int index)
+{
+	return is_rounded(weight) && parameter_of(weight, index)->dtype == SMALTI_F32;
+}
+
+void smalti_weights_store_base(struct smalti_weights *weights, struct smalti_task_group *task_group)
+{
+	struct smalti_parameters *base = weights->parameters->base;
+	for (struct smalti_weight *weight = base ? weights->first : NULL; weight; weight = weight->next)
+		for (int i = 0; i < weight->source.parts; i++) {
+			const int64_t parameter = weight->parameter[i];
+			if (parameter >= 0 || !is_rounded_anew(weight, i))
+				continue;
+			smalti_parameter_store_as(&base->list[-1 - parameter], task_group,
+						  weight->source.compute);
+			set_part(weight, i, parameter);
+		}
 }
 
 /* Tells whether operations read a copy that joins its parts. */
@@ -118,6 +138,8 @@ static void round_parts(struct smalti_weight *weight, struct smalti_task_group *
 	const enum smalti_dtype compute = weight->source.compute;
 	for (int i = 0; i < weight->source.parts; i++) {
 		const struct smalti_parameter *p = parameter_of(weight, i);
+		if (!is_rounded_anew(weight, i))
+			continue;
 		weight->part[i] = smalti_tile_new(task_group, p->shape[0],
 						  p->count / p->shape[0] * smalti_dtype_bytes(compute));
 		smalti_insert(convert, task_group, (.x = p->value, .y = weight->part[i]), .count = p->count,
@@ -155,7 +177,7 @@ void smalti_weights_end_step(struct smalti_weights *weights)
 		for (int i = 0; i < weight->source.parts; i++) {
 			smalti_tile_release(weight->part[i]);
 			weight->part[i] = NULL;
-			weight->source.part[i].dtype = SMALTI_F32;
+			weight->source.part[i].dtype = parameter_of(weight, i)->dtype;
 		}
 	}
 }
@@ -168,7 +190,7 @@ int64_t smalti_weights_step_bytes(const struct smalti_weights *weights, const st
 		for (int i = 0; i < weight->source.parts; i++)
 			if (is_joined(weight))
 				bytes += weight->source.part[i].bytes;
-			else if (rounds && is_rounded(weight))
+			else if (rounds && is_rounded_anew(weight, i))
 				bytes += parameter_of(weight, i)->count *
 					 smalti_dtype_bytes(weight->source.compute);
 	return bytes;

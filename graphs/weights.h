@@ -154,6 +154,9 @@ const struct smalti_tensor_view *smalti_weight_view(const struct smalti_weight *
 bool smalti_weight_is_trained(const struct smalti_weight *weight);
 int64_t smalti_weight_parameter(const struct smalti_weight *weight, int index);
 /* @} */
+/* Stores the matrices that an adapter in training leaves as they are in the dtype that products round them
+ * to, before they have values: their tiles are new ones of `task_group`. */
+void smalti_weights_store_base(struct smalti_weights *weights, struct smalti_task_group *task_group);
 /* Begins and ends the time between two changes of the parameters. Meanwhile products read copies, rounded to
  * their dtype, where that pays, and biases of stacked matrices are joined (graphs/trained_weights.c). @{ */
 void smalti_weights_begin_step(struct smalti_weights *weights, struct smalti_task_group *task_group);

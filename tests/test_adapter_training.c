@@ -73,7 +73,8 @@ static const float *of_parameter(const struct trial *t, const char *which, int64
 	return tensor(name)->data;
 }
 
-static void open_trial(struct trial *t, const struct adapter_case *c, enum smalti_dtype compute)
+/* Opens a trial, whose base is `stored` in 16 bits where products round it. */
+static void open_trial(struct trial *t, const struct adapter_case *c, enum smalti_dtype compute, bool stored)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_transformer_config config;
@@ -87,12 +88,14 @@ static void open_trial(struct trial *t, const struct adapter_case *c, enum smalt
 	t->task_group = smalti_task_group_new(session, "adapters", 0, &error);
 	t->base =
 	    smalti_parameters_new(t->task_group, &smalti_dit_trained, &config, &smalti_strategy_none, &error);
-	SUCCEEDS(smalti_parameters_read(t->base, t->task_group, &config, t->checkpoint, &error), &error,
-		 c->name);
 	t->adapters = smalti_adapter_parameters_new(t->task_group, t->base, &shape, &error);
 	SUCCEEDS(t->adapters ? 0 : -1, &error, c->name);
 	t->trained = smalti_trained_new(&config, t->adapters, compute, &error);
 	SUCCEEDS(t->trained ? 0 : -1, &error, c->name);
+	if (stored)
+		smalti_trained_store_base(t->trained, t->task_group);
+	SUCCEEDS(smalti_parameters_read(t->base, t->task_group, &config, t->checkpoint, false, &error),
+		 &error, c->name);
 	t->optimizer = smalti_optimizer_new(t->task_group, t->adapters, &adamw, &error);
 	SUCCEEDS(t->optimizer ? 0 : -1, &error, c->name);
 	t->gradients = train_graph_room(t->adapters->count, sizeof(*t->gradients));
@@ -253,7 +256,7 @@ static void check_values(const struct trial *t, const char *which)
 static void steps(const struct adapter_case *c)
 {
 	struct trial t;
-	open_trial(&t, c, SMALTI_F32);
+	open_trial(&t, c, SMALTI_F32, true);
 	for (int step = 0; step < STEPS; step++) {
 		const double norm = compute(&t, step, step == 1 ? 3 : 0);
 		check_losses(&t, step, norm);
@@ -286,30 +289,60 @@ static void three_steps(void)
 		steps(&cases[i]);
 }
 
+static void check_same(const struct trial *a, const struct trial *b)
+{
+	for (int64_t i = 0; i < a->adapters->count; i++)
+		CHECK(memcmp(a->found[i], b->found[i], (size_t)a->adapters->list[i].count * sizeof(float)) ==
+			  0,
+		      a->adapters->list[i].name);
+}
+
 /* Recomputed blocks have the same bits; bf16 is near. */
 static void other_ways(void)
 {
 	struct trial whole, again, rounded;
-	open_trial(&whole, &cases[1], SMALTI_F32);
-	open_trial(&again, &cases[1], SMALTI_F32);
-	open_trial(&rounded, &cases[1], SMALTI_BF16);
+	open_trial(&whole, &cases[1], SMALTI_F32, false);
+	open_trial(&again, &cases[1], SMALTI_F32, true);
+	open_trial(&rounded, &cases[1], SMALTI_BF16, false);
 	const double norm = compute(&whole, 0, 0), same = compute(&again, 0, 6),
 		     near = compute(&rounded, 0, 0);
 	CHECK(norm == same, "norm");
 	CHECK(fabs(near / norm - 1) < 0.05, "bf16");
-	for (int64_t i = 0; i < whole.adapters->count; i++)
-		CHECK(memcmp(whole.found[i], again.found[i],
-			     (size_t)whole.adapters->list[i].count * sizeof(float)) == 0,
-		      whole.adapters->list[i].name);
+	check_same(&whole, &again);
 	close_trial(&whole);
 	close_trial(&again);
 	close_trial(&rounded);
+}
+
+static int64_t base_bytes(const struct trial *t)
+{
+	int64_t bytes = 0;
+	for (int64_t i = 0; i < t->base->count; i++)
+		bytes += t->base->list[i].count * smalti_dtype_bytes(t->base->list[i].dtype);
+	return bytes;
+}
+
+/* A base of 16 bits has the bits of one that each step rounds. */
+static void stored_base(void)
+{
+	static const enum smalti_dtype dtypes[] = {SMALTI_BF16, SMALTI_F16};
+	for (size_t i = 0; i < COUNT(dtypes); i++) {
+		struct trial stored, plain;
+		open_trial(&stored, &cases[1], dtypes[i], true);
+		open_trial(&plain, &cases[1], dtypes[i], false);
+		CHECK(compute(&stored, 0, 2) == compute(&plain, 0, 2), "norm");
+		check_same(&stored, &plain);
+		CHECK(base_bytes(&stored) < 0.65 * base_bytes(&plain), "bytes");
+		close_trial(&stored);
+		close_trial(&plain);
+	}
 }
 
 static const struct test tests[] = {
     {"reference", reference},
     {"three steps", three_steps},
     {"recomputed, and in bf16", other_ways},
+    {"a base of 16 bits", stored_base},
 };
 
 TEST_PROGRAM()

@@ -48,7 +48,8 @@ static void values_of_files(void)
 	    smalti_parameters_new(task_group, &smalti_dit_trained, &tiny, &smalti_strategy_none, &error);
 	SUCCEEDS(parameters ? 0 : -1, &error, "list");
 	CHECK(parameters->count == checkpoint->count, "all tensors of the configuration");
-	SUCCEEDS(smalti_parameters_read(parameters, task_group, &tiny, checkpoint, &error), &error, "read");
+	SUCCEEDS(smalti_parameters_read(parameters, task_group, &tiny, checkpoint, true, &error), &error,
+		 "read");
 	for (int64_t i = 0; i < parameters->count; i++) {
 		const struct smalti_parameter *p = &parameters->list[i];
 		struct smalti_tensor_view *view = &checkpoint->entries[i].view;
@@ -75,7 +76,7 @@ static void other_shapes(void)
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "weights", 0, &error);
 	struct smalti_parameters *parameters =
 	    smalti_parameters_new(task_group, &smalti_dit_trained, &wider, &smalti_strategy_none, &error);
-	int status = smalti_parameters_read(parameters, task_group, &wider, checkpoint, &error);
+	int status = smalti_parameters_read(parameters, task_group, &wider, checkpoint, true, &error);
 	FAILS(status, &error, SMALTI_EFORMAT, "another width of captions", "caption_projection.linear_1",
 	      "[12, 9]", "[12, 7]");
 	smalti_parameters_free(parameters);

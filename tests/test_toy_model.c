@@ -122,7 +122,8 @@ static struct outcome step(const struct plan *plan)
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "toy", 0, &error);
 	struct smalti_parameters *parameters =
 	    smalti_parameters_new(task_group, &toy_model_trained, &config, &smalti_strategy_none, &error);
-	SUCCEEDS(smalti_parameters_read(parameters, task_group, &config, weights(), &error), &error, "read");
+	SUCCEEDS(smalti_parameters_read(parameters, task_group, &config, weights(), true, &error), &error,
+		 "read");
 	o.parameters = parameters->count;
 	for (int64_t i = 0; i < o.parameters; i++) {
 		const struct smalti_parameter *p = &parameters->list[i];

@@ -203,7 +203,7 @@ static void give_values(struct setting *s)
 		fill_parameters(&s->trainer);
 	else
 		SUCCEEDS(smalti_parameters_read(s->trainer.parameters, s->trainer.task_group,
-						&s->trainer.config, s->weights, &error),
+						&s->trainer.config, s->weights, true, &error),
 			 &error, "weights");
 	SUCCEEDS(smalti_trainer_begin(&s->trainer, &error), &error, "begin");
 }

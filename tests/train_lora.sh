@@ -63,6 +63,14 @@ expect 2 "no matrix of the transformer is called 'to_x'" "$SMALTI" train feature
     --lora-targets to_q,to_x -o none
 expect 2 "--lora-rank" "$SMALTI" train features --steps 9 --batch 2 --warmup 0 --lr 1e-3 -q -o whole
 expect 2 "--lora-alpha" "${train[@]}" --lora-alpha 4 --steps 9 -q -o whole
+# A base of eight bits is decoded; training all of it is refused.
+expect 0 '' "$SMALTI" quantize -q "$SMALTI_MODELS/tesserae/transformer" int8
+expect 0 '' "${train[@]}" --transformer int8 -q --sample-prompt 'a red circle' --sample-every 5 --sample-steps 2 \
+    --sample-size 64x64 -o eight
+"$SMALTI" generate "${image[@]}" --transformer int8 --lora eight/step-5/ema -o eight.png
+cmp eight.png eight/samples/step-5/1.png || fail "the sample image of a base of eight bits is another one"
+! cmp -s ema.png eight.png || fail "a base of eight bits changes nothing"
+expect 1 'an adapter (--lora-rank) leaves them as they are' "$SMALTI" train features "${small[@]}" --transformer int8 -o full
 small_config 2 16 >config.json
 expect 2 "an adapter changes weights that there are" "$SMALTI" train features "${small[@]}" --lora-rank 2 --init config.json -o none
 
@@ -75,3 +83,5 @@ needs() {
 }
 all=$(needs) adapter=$(needs --lora-rank 4)
 [ "$adapter" -lt "$all" ] || fail "an adapter needs $adapter MB, and the transformer $all"
+half=$(needs --lora-rank 4 --precision bf16)
+[ "$half" -lt "$adapter" ] || fail "an adapter needs $half MB in bf16, and $adapter in f32"

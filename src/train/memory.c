@@ -8,7 +8,7 @@ static int64_t bytes_of_list(const struct smalti_parameter *list, int64_t count)
 {
 	int64_t bytes = 0;
 	for (int64_t i = 0; i < count; i++)
-		bytes += smalti_pool_block_bytes(list[i].count * (int64_t)sizeof(float));
+		bytes += smalti_pool_block_bytes(list[i].count * smalti_dtype_bytes(list[i].dtype));
 	return bytes;
 }
 

@@ -192,7 +192,7 @@ static int read_weights(struct smalti_training_run *run, const struct smalti_par
 			struct smalti_error *error)
 {
 	return smalti_parameters_read(parameters, run->trainer.task_group, &run->config, run->checkpoint,
-				      error);
+				      !run->trainer.base, error);
 }
 
 static int begin(struct smalti_training_run *run, struct smalti_error *error)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/sample_count.h"
-#include "jobs/precision.h"
 #include "rt/counting.h"
 #include "rt/session.h"
 
@@ -24,10 +23,7 @@ int smalti_sample_count_open(struct smalti_sample_count *count, const struct sma
 							  .scaling_factor = trainer->scaling_factor}};
 	if (!(counted->session = smalti_session_open_counting(1, false, error)) ||
 	    !(counted->task_group = smalti_task_group_new(counted->session, "count", 0, error)) ||
-	    smalti_trainer_make_parameters(counted, error) < 0 ||
-	    !(counted->graph =
-		  smalti_trained_new(&counted->config, counted->parameters,
-				     smalti_precision_dtype(trainer->options->model.precision), error)))
+	    smalti_trainer_make_graph(counted, error) < 0)
 		return -1;
 	return make_gradients(count, error);
 }

@@ -103,7 +103,7 @@ struct smalti_lora_shape smalti_lora_shape_of(const struct smalti_train_options 
 	};
 }
 
-int smalti_trainer_make_parameters(struct smalti_trainer *trainer, struct smalti_error *error)
+static int make_parameters(struct smalti_trainer *trainer, struct smalti_error *error)
 {
 	const struct smalti_lora_shape shape = smalti_lora_shape_of(trainer->options);
 	struct smalti_parameters *all = smalti_parameters_new(trainer->task_group, &smalti_dit_trained,
@@ -123,6 +123,18 @@ int smalti_trainer_make_parameters(struct smalti_trainer *trainer, struct smalti
 	return 0;
 }
 
+int smalti_trainer_make_graph(struct smalti_trainer *trainer, struct smalti_error *error)
+{
+	if (make_parameters(trainer, error) < 0)
+		return -1;
+	trainer->graph = smalti_trained_new(&trainer->config, trainer->parameters,
+					    smalti_precision_dtype(trainer->options->model.precision), error);
+	if (!trainer->graph)
+		return -1;
+	smalti_trained_store_base(trainer->graph, trainer->task_group);
+	return 0;
+}
+
 int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *session,
 			const struct smalti_train_options *options,
 			const struct smalti_transformer_config *config, struct smalti_error *error)
@@ -134,13 +146,11 @@ int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *s
 	if (!trainer->task_group || read_strategy(trainer, error) < 0 ||
 	    check_recomputation(trainer, error) < 0)
 		return -1;
-	if (smalti_trainer_make_parameters(trainer, error) < 0)
+	if (smalti_trainer_make_graph(trainer, error) < 0)
 		return -1;
-	trainer->graph = smalti_trained_new(config, trainer->parameters,
-					    smalti_precision_dtype(options->model.precision), error);
 	trainer->optimizer =
 	    smalti_optimizer_new(trainer->task_group, trainer->parameters, &options->optimizer, error);
-	if (!trainer->graph || !trainer->optimizer)
+	if (!trainer->optimizer)
 		return -1;
 	return options->ema > 0 ? open_averages(trainer, error) : 0;
 }

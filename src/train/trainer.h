@@ -74,8 +74,8 @@ struct smalti_trainer {
 int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *session,
 			const struct smalti_train_options *options,
 			const struct smalti_transformer_config *config, struct smalti_error *error);
-/* Makes the parameters of the options, and their base, in the trainer's task group. */
-int smalti_trainer_make_parameters(struct smalti_trainer *trainer, struct smalti_error *error);
+/* Makes the parameters of the options, their base and the graph, in the trainer's task group. */
+int smalti_trainer_make_graph(struct smalti_trainer *trainer, struct smalti_error *error);
 /* Returns the adapter that the options ask for. */
 struct smalti_lora_shape smalti_lora_shape_of(const struct smalti_train_options *options);
 /* Sets how samples are stored, and what a dropped caption is. */
