@@ -25,9 +25,10 @@ run() {
     expect 0 '' "$SMALTI" train features --init config.json --steps 2 --batch 4 --lanes 4 --lr 1e-3 --ema 0 -q --cpus 1 \
         -o "$name" "$@"
 }
-# like NAME: its losses and norms are the CPU's but for rounding.
+# like NAME [CPU]: its losses and norms are the CPU's but for rounding.
 like() {
-    python3 - cpu/log.jsonl "$1/log.jsonl" <<'END_OF_PROGRAM' || fail "$1: other steps than a CPU's: $(cat cpu/log.jsonl "$1/log.jsonl")"
+    local cpu=${2:-cpu}
+    python3 - "$cpu/log.jsonl" "$1/log.jsonl" <<'END_OF_PROGRAM' || fail "$1: other steps than a CPU's: $(cat "$cpu/log.jsonl" "$1/log.jsonl")"
 import json, sys
 steps = [[json.loads(line) for line in open(path) if '"loss"' in line] for path in sys.argv[1:]]
 assert len(steps[0]) == len(steps[1]) == 2
@@ -90,6 +91,24 @@ expect 1 'smalti train' "$SMALTI" generate -p a -s 64x64 --strategy data2 -o a.p
 expect 1 'training is spread by' "$SMALTI" train features --init config.json --strategy ulysses2 -o other
 expect 2 '--strategy' "$SMALTI" train features --init config.json --steps 2 --batch 4 --lanes 4 --lr 1e-3 --ema 0 -q \
     --strategy patch2 -o patch3
+
+# As many blocks are computed again as the devices' memory wants.
+tune() {
+    local name=$1
+    shift
+    expect 0 '' "$SMALTI" train features --steps 2 --batch 4 --lanes 4 --micro 4 --ema 0 --cpus 1 -o "$name" "$@"
+}
+tune base
+for memory in 400 140 60; do
+    STARPU_LIMIT_OPENCL_MEM=$memory tune "$memory" --opencl 1 --sched dmda --recompute auto
+    grep -q "a device's memory of $((memory / 2)) at most" err || fail "room on a device of $memory MB: $(cat err)"
+    sed -n 's/.*at most: \([0-9]*\) of 6 blocks.*/\1/p' err >>blocks
+    like "$memory" base
+done
+grep -q 'the rest moves to main memory' err || fail "nothing is said of what moves: $(cat err)"
+[ "$(sed -n 1p blocks)" -eq 0 ] && [ "$(sed -n 3p blocks)" -eq 6 ] || fail "blocks computed again: $(cat blocks)"
+[ "$(sed -n 2p blocks)" -gt 0 ] && [ "$(sed -n 2p blocks)" -lt 6 ] || fail "blocks computed again: $(cat blocks)"
+expect 1 'does not count the parts of a strategy' "$SMALTI" train features --strategy data2 --opencl 2 --recompute auto -o other
 
 # Into all devices together: each gradient to where its parameter is updated, and the values from there, n − 1 times.
 moved() {

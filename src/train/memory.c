@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/pool.h"
 #include "jobs/plan.h"
-#include "rt/session.h"
+#include "rt/place_facts.h"
 #include "train/sample_count.h"
 
 static int64_t bytes_of_list(const struct smalti_parameter *list, int64_t count)
@@ -75,10 +75,21 @@ static void count(struct search *s, struct smalti_step_plan *plan)
 	    plan->tiles + plan->scratch + bytes_of_items(trainer, s->shape) + (int64_t)SMALTI_PROGRAM_BYTES;
 }
 
+int64_t smalti_trainer_device_room(const struct smalti_trainer *trainer)
+{
+	const struct smalti_session *session = trainer->session;
+	int64_t room = INT64_MAX;
+	for (int place = 1; place < smalti_session_place_count(session); place++)
+		room = smalti_min(room, smalti_place_facts_memory(session, place));
+	return room;
+}
+
+/* Main memory may get a copy of the tiles on devices. */
 static bool fits(struct search *s, struct smalti_step_plan *plan)
 {
 	count(s, plan);
-	return plan->bytes <= s->trainer->session->memory;
+	return plan->bytes <= s->trainer->session->memory &&
+	       plan->tiles <= smalti_trainer_device_room(s->trainer);
 }
 
 /* Searches the fastest that fits: all at once, then layer by layer, then with as few recomputed blocks as
@@ -141,9 +152,9 @@ static int refuse(const struct smalti_trainer *trainer, const struct smalti_step
 	    kept ? "--recompute auto, " : "");
 }
 
-bool smalti_trainer_counts(const struct smalti_trainer *trainer)
+static bool has_devices(const struct smalti_trainer *trainer)
 {
-	return trainer->strategy.count == 0 && smalti_session_place_count(trainer->session) == 1;
+	return smalti_session_place_count(trainer->session) > 1;
 }
 
 /* Checks the least bytes, of the values between steps, if main memory has all tiles. Devices may hold them
@@ -153,7 +164,7 @@ static int check_min(const struct smalti_trainer *trainer, const struct smalti_s
 {
 	const struct smalti_session *session = trainer->session;
 	const int64_t bytes = smalti_trainer_bytes(trainer) + (int64_t)SMALTI_PROGRAM_BYTES;
-	if (smalti_session_place_count(session) > 1 || bytes <= session->memory || session->offloads)
+	if (has_devices(trainer) || bytes <= session->memory || session->offloads)
 		return 0;
 	return refuse(trainer, shape, plan->micro_batch, bytes, error);
 }
@@ -175,6 +186,13 @@ static int open_search(struct search *s, struct smalti_error *error)
 	return 0;
 }
 
+/* Tells whether a plan counts: for the parts of a strategy it does not, and on devices only a search does. */
+static bool plan_counts(const struct smalti_trainer *trainer)
+{
+	const bool searches = trainer->options->recomputation == SMALTI_RECOMPUTE_AUTO;
+	return trainer->strategy.count == 0 && (searches || !has_devices(trainer));
+}
+
 /* Chooses a plan if a step can be counted. */
 static int choose(struct search *s, struct smalti_step_plan *plan, struct smalti_error *error)
 {
@@ -187,7 +205,9 @@ static int choose(struct search *s, struct smalti_step_plan *plan, struct smalti
 				 : fits_about(s, plan, &needed);
 	if (smalti_pass(error, &s->error) < 0)
 		return -1;
-	return fitting || trainer->session->offloads
+	/* What a device has no room for moves to main memory, if that has some. */
+	const bool moves = has_devices(trainer) && plan->bytes <= trainer->session->memory;
+	return fitting || moves || trainer->session->offloads
 		   ? 0
 		   : refuse(trainer, s->shape, plan->micro_batch, needed ? needed : plan->bytes, error);
 }
@@ -202,7 +222,7 @@ int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct s
 			    struct smalti_step_plan *plan, struct smalti_error *error)
 {
 	const bool again = trainer->options->recomputation == SMALTI_RECOMPUTE_BLOCK,
-		   counts = smalti_trainer_counts(trainer);
+		   counts = plan_counts(trainer);
 	if (is_for(plan, shape))
 		return 0;
 	struct smalti_step_plan chosen = {.micro_batch = choose_micro_batch(trainer, shape),

@@ -54,24 +54,32 @@ int smalti_training_run_check_scaling(const struct smalti_training_run *run, str
 	    o->data.directories[0], factor, path, vae.scaling_factor);
 }
 
+/* Says what "auto" has chosen. What limits it is the devices' memory, where there are some. */
+static void tell_plan(struct smalti_training_run *run, const struct smalti_step_plan *plan)
+{
+	const int64_t room = smalti_trainer_device_room(&run->trainer), main = run->session->memory;
+	const bool devices = room < INT64_MAX;
+	char note[200];
+	snprintf(note, sizeof(note),
+		 "steps take %" PRId64 " MB%s of %" PRId64 " at most: %" PRId64 " of %" PRId64
+		 " blocks computed again, %" PRId64 " samples at a time%s",
+		 ((devices ? plan->tiles : plan->bytes) >> 20) + 1, devices ? " of a device's memory" : "",
+		 smalti_min(room, main) >> 20, plan->recomputed, run->config.layers, plan->micro_batch,
+		 plan->tiles > room ? "; the rest moves to main memory and back" : "");
+	smalti_training_run_tell(run, note);
+}
+
 int smalti_training_run_check_memory(struct smalti_training_run *run, struct smalti_error *error)
 {
 	const struct smalti_shard_extent extent = smalti_training_data_extent(run->data);
 	struct smalti_step_shape shape = {0};
 	struct smalti_step_plan plan = {0};
-	char note[160];
 	if (extent.latent_height < run->config.patch_size || extent.latent_width < run->config.patch_size)
 		return 0; /* nothing to train on; the first step reports it */
 	smalti_step_shape_widen(&shape, extent.latent_height, extent.latent_width, extent.tokens);
 	if (smalti_step_plan_choose(&run->trainer, &shape, &plan, error) < 0)
 		return -1;
-	if (run->options->recomputation != SMALTI_RECOMPUTE_AUTO)
-		return 0;
-	snprintf(note, sizeof(note),
-		 "steps take %" PRId64 " MB of %" PRId64 " at most: %" PRId64 " of %" PRId64
-		 " blocks computed again, %" PRId64 " samples at a time",
-		 (plan.bytes >> 20) + 1, run->session->memory >> 20, plan.recomputed, run->config.layers,
-		 plan.micro_batch);
-	smalti_training_run_tell(run, note);
+	if (run->options->recomputation == SMALTI_RECOMPUTE_AUTO)
+		tell_plan(run, &plan);
 	return 0;
 }

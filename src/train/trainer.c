@@ -35,12 +35,12 @@ static int read_strategy(struct smalti_trainer *trainer, struct smalti_error *er
 
 static int check_recomputation(const struct smalti_trainer *trainer, struct smalti_error *error)
 {
-	if (trainer->options->recomputation != SMALTI_RECOMPUTE_AUTO || smalti_trainer_counts(trainer))
+	if (trainer->options->recomputation != SMALTI_RECOMPUTE_AUTO || trainer->strategy.count == 0)
 		return 0;
-	return smalti_fail(error, SMALTI_EUNSUPPORTED,
-			   "recomputation \"auto\" counts main memory alone, but here there are %s: choose "
-			   "\"none\" or \"block\"",
-			   trainer->strategy.count ? "parts of a strategy" : "devices");
+	return smalti_fail(
+	    error, SMALTI_EUNSUPPORTED,
+	    "recomputation \"auto\" does not count the parts of a strategy: choose \"none\" or "
+	    "\"block\"");
 }
 
 /* Returns where a parameter is updated: each part has some blocks, the first one also all outside of blocks;

@@ -93,14 +93,14 @@ void smalti_step_shape_widen(struct smalti_step_shape *shape, int64_t height, in
 struct smalti_step_shape smalti_step_shape_of(const struct smalti_trainer *trainer,
 					      const struct smalti_training_sample *samples, int64_t count);
 
-/* Tells whether the memory of a step can be counted: all tiles are in main memory, and no strategy has any
- * twice. */
-bool smalti_trainer_counts(const struct smalti_trainer *trainer);
+/* Returns the bytes of tiles that each device has room for; INT64_MAX without devices. Without a strategy any
+ * tile may come to each of them. */
+int64_t smalti_trainer_device_room(const struct smalti_trainer *trainer);
 /* Returns the bytes that the trainer holds between the steps. */
 int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer);
-/* Plans a step by the options; with SMALTI_RECOMPUTE_AUTO the fastest that fits the session's memory. A plan
- * for this shape stays; a new one begins with zeros. SMALTI_ENOMEM with the bytes that it, or the smallest,
- * needs. */
+/* Plans a step by the options; with SMALTI_RECOMPUTE_AUTO the fastest that fits the session's memory and
+ * each device's. A plan for this shape stays; a new one begins with zeros. SMALTI_ENOMEM with the bytes that
+ * it, or the smallest, needs. */
 int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
 			    struct smalti_step_plan *plan, struct smalti_error *error);
 /* Returns how many sums of gradients exist at a time, of `lanes` of a batch, with so many samples at a
