@@ -106,8 +106,10 @@ for memory in 400 140 60; do
     like "$memory" base
 done
 grep -q 'the rest moves to main memory' err || fail "nothing is said of what moves: $(cat err)"
-[ "$(sed -n 1p blocks)" -eq 0 ] && [ "$(sed -n 3p blocks)" -eq 6 ] || fail "blocks computed again: $(cat blocks)"
-[ "$(sed -n 2p blocks)" -gt 0 ] && [ "$(sed -n 2p blocks)" -lt 6 ] || fail "blocks computed again: $(cat blocks)"
+case "$(tr '\n' ' ' <blocks)" in
+'0 '[1-5]' 6 ') ;;
+*) fail "blocks computed again: $(cat blocks)" ;;
+esac
 expect 1 'does not count the parts of a strategy' "$SMALTI" train features --strategy data2 --opencl 2 --recompute auto -o other
 
 # Into all devices together: each gradient to where its parameter is updated, and the values from there, n − 1 times.
