@@ -152,7 +152,8 @@ def refusing(pipeline):
     refused(ValueError, ["latents"], generate, "a", latents=np.zeros((2, 4, 8, 8)))
     refused(ValueError, ["[1, 4, 4, 8]", "[1, 4, 8, 4]"], generate, "a", width=64, height=32, latents=np.zeros((1, 4, 8, 4)))
     refused(ValueError, ["[1, 4, 4, 8]", "[1, 2, 8, 8]"], generate, "a", width=64, height=32, latents=np.zeros((1, 2, 8, 8)))
-    refused(TypeError, [], generate, "a", seed=1.5)
+    for seed in 1.5, np.float64(3), "3", [1.5]:
+        refused(TypeError, ["seed", "whole number", repr(seed)], generate, "a", seed=seed)
     refused(ValueError, ["image", "uint8", "float64"], generate, "a", image=np.zeros((64, 64, 3)))
     refused(ValueError, ["mask", "[64, 64, 3]"], generate, "a", image=np.zeros((64, 64, 3), np.uint8),
             mask=np.zeros((64, 64, 3), np.uint8))
