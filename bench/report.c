@@ -227,7 +227,7 @@ enum smalti_exit smalti_bench_run(const struct smalti_command *command,
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	if (count)
-		return smalti_usage_error(command, "unexpected operand '%s'", operands[0]);
+		return smalti_usage_error(command, "unexpected operand '%.99s'", operands[0]);
 	if (measure(options, &error) < 0)
 		return smalti_command_fail(command, &error);
 	return smalti_finish_stdout();

@@ -81,10 +81,10 @@ def convert(rows, output, images, prefix=""):
     return count
 
 
-def check_columns(path, names, columns):
-    """A dot leads to a part of a column."""
+def check_columns(path, names, parts, columns):
+    """A dot leads to a part of a column; `parts` are those that have none themselves."""
     for column in columns or ():
-        if column not in names and column.split(".")[0] not in names:
+        if not any(part == column or part.startswith(column + ".") for part in parts):
             raise ValueError(f"{path}: has no column {column}; there are {', '.join(names)}")
 
 
@@ -92,7 +92,8 @@ def read_rows(paths, columns):
     from pyarrow import parquet
     for path in paths:
         with parquet.ParquetFile(path) as file:
-            check_columns(path, file.schema_arrow.names, columns)
+            parts = [file.schema.column(number).path for number in range(len(file.schema))]
+            check_columns(path, file.schema_arrow.names, parts, columns)
             for batch in file.iter_batches(BATCH_ROWS, columns=columns):
                 yield from batch.to_pylist()
 

@@ -36,6 +36,11 @@ expect 0 '' "$SMALTI" help help
 grep -q '^Usage: smalti COMMAND' "$work/out"
 refuse 2 "smalti: unknown command 'bench'; try 'smalti --help'" "$SMALTI" bench
 refuse 2 "did you mean 'topology'?" "$SMALTI" topologie
+long=$(printf '%99s' '' | tr ' ' a) # as much of a word as is shown
+for words in "$long$long" "help $long$long" "retrieve $long$long"; do
+    # shellcheck disable=SC2086 # several words
+    refuse 2 "unknown command '$long'; try" "$SMALTI" $words
+done
 expect 0 '' "$SMALTI" --man
 grep -qF '.BR smalti\-bench (1)' "$work/out" || fail "the page does not name smalti-bench: $(cat "$work/out")"
 refuse 2 "unexpected operand 'now'; try 'smalti-bench kernels --help'" "$SMALTI_BENCH" kernels now

@@ -57,12 +57,14 @@ def check_kept(folder):
     for name, data in (("000000001.png", PNG), ("more-000000001.png", PNG + b"!")):
         with open(os.path.join(folder, name), "rb") as file:
             expect(file.read(), data)
-    tool.check_columns("a.parquet", ["image", "x.y"], ["image.bytes", "x.y"])
-    try:
-        tool.check_columns("a.parquet", ["image", "caption"], ["caption", "nosuch"])
-        raise AssertionError("a column that there is not was taken")
-    except ValueError as cause:
-        expect(str(cause), "a.parquet: has no column nosuch; there are image, caption")
+    parts = ["image.bytes", "image.path", "caption", "x.y"]
+    tool.check_columns("a.parquet", ["image", "caption", "x.y"], parts, ["image.bytes", "x.y", "image"])
+    for column in "nosuch", "caption.bytes", "image.nosuch", "x", "":
+        try:
+            tool.check_columns("a.parquet", ["image", "caption"], parts[:3], ["caption", column])
+            raise AssertionError(f"a column that there is not was taken: {column}")
+        except ValueError as cause:
+            expect(str(cause), f"a.parquet: has no column {column}; there are image, caption")
 
 
 def run(*arguments):
@@ -84,8 +86,10 @@ def check_files(folder):
            [{"caption": f"{i // 300} {i % 300}", "path": f"{i:09d}.png"} for i in range(600)])
     expect(len(os.listdir(images)), 600)
     expect(json.loads(run("--columns", "caption", paths[1]).stdout.splitlines()[5]), {"caption": "1 5"})
-    unknown = run("--columns", "caption,nosuch", paths[1])
-    expect((unknown.returncode, "there are caption, image" in unknown.stderr), (1, True))
+    expect(json.loads(run("--columns", "image.path", paths[1]).stdout.splitlines()[5]), {"image": {"path": None}})
+    for columns in "caption,nosuch", "caption.bytes":
+        unknown = run("--columns", columns, paths[1])
+        expect((unknown.returncode, "there are caption, image" in unknown.stderr), (1, True))
     again = run("--images", images, paths[1])
     expect((again.returncode, again.stderr), (0, ""))
     beside = run("--images", images, "--prefix", "more/", paths[1])

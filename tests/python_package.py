@@ -152,7 +152,8 @@ def refusing(pipeline):
     refused(ValueError, ["latents"], generate, "a", latents=np.zeros((2, 4, 8, 8)))
     refused(ValueError, ["[1, 4, 4, 8]", "[1, 4, 8, 4]"], generate, "a", width=64, height=32, latents=np.zeros((1, 4, 8, 4)))
     refused(ValueError, ["[1, 4, 4, 8]", "[1, 2, 8, 8]"], generate, "a", width=64, height=32, latents=np.zeros((1, 2, 8, 8)))
-    refused(TypeError, [], generate, "a", seed=1.5)
+    for seed in 1.5, np.float64(3), "3", [1.5]:
+        refused(TypeError, ["seed", "whole number", repr(seed)], generate, "a", seed=seed)
     refused(ValueError, ["image", "uint8", "float64"], generate, "a", image=np.zeros((64, 64, 3)))
     refused(ValueError, ["mask", "[64, 64, 3]"], generate, "a", image=np.zeros((64, 64, 3), np.uint8),
             mask=np.zeros((64, 64, 3), np.uint8))
@@ -281,6 +282,37 @@ def adapting(pipeline):
     refused(ValueError, ["stored, int8, w8a8"], smalti.Pipeline, text_encoder_precision="f8")
 
 
+def interrupted_at_once():
+    """Ctrl-C where a call begins or ends: nothing is left that keeps the pipeline from being closed."""
+    class Interrupting:
+        def __init__(self, condition, left):
+            self.condition, self.left = condition, left
+
+        def _pass(self):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+        def __enter__(self):
+            self._pass()
+            self.condition.acquire()
+
+        def __exit__(self, *_error):
+            self.condition.release()
+            self._pass()
+
+        def notify_all(self):
+            self.condition.notify_all()
+
+    for left in 1, 2, 3, 4:
+        pipeline = smalti.Pipeline()
+        condition = pipeline._resource._changed
+        pipeline._resource._changed = Interrupting(condition, left)
+        refused(KeyboardInterrupt, [], pipeline.encode_prompt, "a red star")
+        pipeline._resource._changed = condition
+        pipeline.close()
+
+
 def closing(session):
     pipeline = smalti.Pipeline(session=session)
     refused(RuntimeError, ["callback"], pipeline.generate, "a", width=512, height=512,
@@ -343,3 +375,4 @@ with smalti.Session() as session, smalti.Pipeline(session=session) as pipeline:
     for part in (generating, as_diffusers, adapting, refusing, decoding, features, interrupting):
         part(pipeline)
     closing(session)
+interrupted_at_once()

@@ -147,27 +147,28 @@ done
 ask 403 '{"prompt":"a",'"$small}" -H 'Host: evil.example:8000' && says 'localhost'
 for header in 'Host: LOCALHOST:1' 'Host: 127.9.9.9' 'Host: [::1]:8000' 'Origin: http://localhost:3000'; do get 200 /metrics -H "$header"; done
 
-# send STATUS TEXT: the status of all answers to these bytes, which the client's half of the connection ends behind.
+# send STATUS TEXT: the status of all answers to these bytes, until the server closes the connection.
 send() {
     python3 - "$url" "$1" "$2" <<'END' || fail "$2"
 import re, socket, sys
 host, port = re.match("http://(.*):(.*)", sys.argv[1]).groups()
 with socket.create_connection((host, int(port)), timeout=60) as stream:
     stream.sendall(sys.argv[3].encode().decode("unicode_escape").encode("latin1"))
-    stream.shutdown(socket.SHUT_WR)
     answer = b"".join(iter(lambda: stream.recv(65536), b""))
-answer = re.sub(rb"^(HTTP/1.1 100 Continue\r\n\r\n)*", b"", answer)
-found = re.findall(rb"(?:^|\n)HTTP/1.1 (\d+)", answer)
+found = re.findall(rb"HTTP/1.1 (\d+)", answer)
 sys.exit(0 if set(found) == {sys.argv[2].encode()} else f"{found} instead of {sys.argv[2]}: {answer[:500]}")
 END
 }
 # What a proxy may read otherwise is refused, and what lies behind it is no request.
 post='POST /v1/images/generations HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
-behind='GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'
+behind='GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' # 60 bytes
 for lengths in 'Content-Length: 5\r\nContent-Length: 6' 'Content-Length: 5\r\nContent-Length: 5' 'Content-Length: 4\r\nTransfer-Encoding: chunked' \
     'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked' 'Transfer-Encoding: gzip, chunked' 'Transfer-Encoding: identity' \
     'Content-Length : 5' 'Transfer-Encoding : chunked' 'Content-Length: 5, 5' 'Content-Length: +5' 'Content-Length: 5\r\nHost: localhost'; do
     send 400 "$post$lengths\r\n\r\n12345$behind"
+done
+for lengths in 'Content-Length:\r\n 60' 'Content-Length: 6\r\n 0' 'X: a\rContent-Length: 60'; do
+    send 400 "$post$lengths\r\n\r\n$behind"
 done
 send 400 'POST /health HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'
 send 400 'GET /health HTTP/1.1\r\n\r\n'

@@ -7,6 +7,7 @@ from __future__ import annotations
 import operator
 import os
 import threading
+import weakref
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Union
@@ -171,7 +172,7 @@ class Resource:
         self._name, self._pointer, self._release, self._parent = name, pointer, release, parent
         self._process = os.getpid()
         self._changed = threading.Condition()
-        self._calls: Set[Call] = set()
+        self._calls: weakref.WeakSet[Call] = weakref.WeakSet()  # Ctrl-C may end one before it has left
         self._children: Set[Resource] = set()
         self._closing = False
         if parent is not None:

@@ -247,7 +247,11 @@ def _seeds(seed: Union[int, Sequence[int]], prompts: int) -> List[int]:
     try:
         return [operator.index(seed)] * prompts  # type: ignore[arg-type]
     except TypeError:
-        return list(seed)  # type: ignore[arg-type]
+        pass
+    try:
+        return [operator.index(one) for one in seed]  # type: ignore[union-attr]
+    except TypeError:
+        raise TypeError(f"seed: expected a whole number, or one for each prompt, found {seed!r}") from None
 
 
 def _first_noise(latents: ArrayLike, images: int) -> NDArray[np.float32]:

@@ -70,9 +70,9 @@ static const struct smalti_command *find_command(const struct smalti_command *gr
 	for (int i = 0; group->commands[i]; i++)
 		smalti_suggest(&best, smalti_command_word(group->commands[i]));
 	if (best.name)
-		smalti_usage_error(group, "unknown command '%s', did you mean '%s'?", word, best.name);
+		smalti_usage_error(group, "unknown command '%.99s', did you mean '%s'?", word, best.name);
 	else
-		smalti_usage_error(group, "unknown command '%s'", word);
+		smalti_usage_error(group, "unknown command '%.99s'", word);
 	return NULL;
 }
 

@@ -45,7 +45,8 @@ static enum smalti_exit run(void *values, int count, char **operands)
 {
 	const struct topology_options *options = values;
 	if (count)
-		return smalti_usage_error(&smalti_topology_command, "unexpected operand '%s'", operands[0]);
+		return smalti_usage_error(&smalti_topology_command, "unexpected operand '%.99s'",
+					  operands[0]);
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_topology *topology = read_topology(options, &error);
 	int status = topology ? 0 : -1;

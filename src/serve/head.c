@@ -8,8 +8,29 @@ static const char *const names[HEADERS] = {"Host", "Origin", "Content-Length", "
 struct head {
 	int count[HEADERS];
 	const char *value[HEADERS];
-	bool odd; /* a header's name has characters that none may have */
+	bool odd; /* a header's name or value has characters that none may have, or is of several lines */
 };
+
+/* Tells whether the library made the name of a header that decides where the request ends and of the next
+ * line, which begins with a blank and so goes on with the header. */
+static bool is_joined(const char *name)
+{
+	for (int i = LENGTH; i <= ENCODING; i++) {
+		const size_t length = strlen(names[i]);
+		if (strncasecmp(name, names[i], length) == 0 && name[length])
+			return true;
+	}
+	return false;
+}
+
+/* Tells whether a value is on one line, whatever a proxy takes for the end of one. */
+static bool is_plain(const char *value)
+{
+	for (; value && *value; value++)
+		if ((unsigned char)*value < ' ' && *value != '\t')
+			return false;
+	return true;
+}
 
 static enum MHD_Result note(void *user, enum MHD_ValueKind kind, const char *key, const char *value)
 {
@@ -17,7 +38,7 @@ static enum MHD_Result note(void *user, enum MHD_ValueKind kind, const char *key
 	    "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 	struct head *head = user;
 	(void)kind;
-	head->odd |= !*key || key[strspn(key, known)];
+	head->odd |= !*key || key[strspn(key, known)] || is_joined(key) || !is_plain(value);
 	for (int i = 0; i < HEADERS; i++)
 		if (strcasecmp(key, names[i]) == 0) {
 			head->count[i]++;
