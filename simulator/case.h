@@ -35,7 +35,11 @@ void smalti_case_expect(const struct smalti_case *c, int64_t width, double token
 struct smalti_case_outcome {
 	const char *strategy; /* NULL: none */
 	const struct smalti_simulation *simulation;
-	double step; /* seconds of the last step of training */
+	/* Seconds of training: its last step, the writing of a checkpoint and the reading of a batch, 0 where
+	 * the machine has no storage; and the checkpoint's bytes. @{ */
+	double step, checkpoint, reading;
+	int64_t checkpoint_bytes;
+	/* @} */
 };
 /* Prints the line. */
 int smalti_case_print(const struct smalti_case *c, const struct smalti_case_outcome *outcome,

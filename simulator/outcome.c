@@ -16,6 +16,16 @@ static void add_stages(cJSON *object, const struct smalti_simulate_options *opti
 	cJSON_AddNumberToObject(object, "decoding", ends[steps] - ends[steps - 1]);
 }
 
+static void add_training(cJSON *object, const struct smalti_case_outcome *outcome)
+{
+	cJSON_AddNumberToObject(object, "step", outcome->step);
+	cJSON_AddNumberToObject(object, "checkpoint_bytes", (double)outcome->checkpoint_bytes);
+	if (outcome->checkpoint > 0) {
+		cJSON_AddNumberToObject(object, "checkpoint", outcome->checkpoint);
+		cJSON_AddNumberToObject(object, "reading", outcome->reading);
+	}
+}
+
 /* Adds what a job is asked for. */
 static void add_job(cJSON *object, const struct smalti_simulate_options *options,
 		    const struct smalti_case_outcome *outcome)
@@ -26,7 +36,7 @@ static void add_job(cJSON *object, const struct smalti_simulate_options *options
 		add_stages(object, options, outcome->simulation);
 		break;
 	case SMALTI_SIMULATED_TRAINING:
-		cJSON_AddNumberToObject(object, "step", outcome->step);
+		add_training(object, outcome);
 		break;
 	case SMALTI_SIMULATED_EXTRACTION:
 		cJSON_AddNumberToObject(object, "items", items);

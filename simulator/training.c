@@ -3,6 +3,7 @@
 #include "codelets/codelets.h"
 #include "jobs/model.h"
 #include "simulator/case.h"
+#include "train/saved.h"
 #include "train/trainer.h"
 
 enum { FACTOR = 8, TIMESTEP = 500, BYTES = 2 /* of a stored value */ };
@@ -14,6 +15,7 @@ struct training {
 	struct smalti_transformer_config config;
 	struct smalti_trainer trainer;
 	int64_t height, width; /* of the latents */
+	struct smalti_training_sample *samples;
 };
 
 static int read_config(struct training *t, struct smalti_error *error)
@@ -76,13 +78,29 @@ static int open_trainer(struct training *t, struct smalti_error *error)
 	return smalti_trainer_begin(trainer, error);
 }
 
-/* Makes a batch of samples without values, which nothing reads. */
-static int make_samples(const struct training *t, struct smalti_training_sample *samples,
-			struct smalti_error *error)
+static int64_t caption_tokens(const struct training *t)
 {
-	const int64_t moments = 2 * t->config.in_channels * t->height * t->width * BYTES,
-		      given = t->c->options->caption_tokens, tokens = given ? given : SMALTI_CAPTION_TOKENS,
-		      caption = tokens * t->config.caption_channels * BYTES;
+	const int64_t given = t->c->options->caption_tokens;
+	return given ? given : SMALTI_CAPTION_TOKENS;
+}
+
+/* Returns the bytes of a sample's stored values. @{ */
+static int64_t moments_bytes(const struct training *t)
+{
+	return 2 * t->config.in_channels * t->height * t->width * BYTES;
+}
+
+static int64_t caption_bytes(const struct training *t)
+{
+	return caption_tokens(t) * t->config.caption_channels * BYTES;
+}
+/* @} */
+
+/* Makes a batch of samples without values, which nothing reads. */
+static int make_samples(const struct training *t, struct smalti_error *error)
+{
+	struct smalti_training_sample *samples = t->samples;
+	const int64_t moments = moments_bytes(t), caption = caption_bytes(t);
 	for (int64_t i = 0; i < t->options.batch; i++) {
 		char *memory = smalti_calloc(moments + caption, 1, error);
 		if (!memory) {
@@ -97,32 +115,77 @@ static int make_samples(const struct training *t, struct smalti_training_sample 
 							     .original_height = t->height * FACTOR,
 							     .original_width = t->width * FACTOR,
 							     .draws.timestep = TIMESTEP,
-							     .tokens = tokens,
+							     .tokens = caption_tokens(t),
 							     .moments = memory,
 							     .caption = memory + moments};
 	}
 	return 0;
 }
 
-static int make_step(struct training *t, struct smalti_training_sample *samples,
-		     struct smalti_case_outcome *outcome, struct smalti_error *error)
+static int make_step(struct training *t, struct smalti_case_outcome *outcome, struct smalti_error *error)
 {
 	struct smalti_step_result result;
 	const double began = smalti_simulation_now();
-	if (make_samples(t, samples, error) < 0 ||
-	    smalti_trainer_step(&t->trainer, samples, &result, error) < 0)
+	if (make_samples(t, error) < 0 || smalti_trainer_step(&t->trainer, t->samples, &result, error) < 0)
 		return -1;
 	outcome->step = smalti_simulation_now() - began;
 	return 0;
 }
 
+static int discard(void *user, int64_t count, const float *values, struct smalti_error *error)
+{
+	(void)user;
+	(void)count;
+	(void)values;
+	(void)error;
+	return 0;
+}
+
+static void fetch(struct smalti_task_group *task_group, const struct smalti_parameter *list, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++) {
+		smalti_insert(deliver, task_group, (.x = list[i].value), .count = list[i].count,
+			      .sink = discard);
+		smalti_task_group_wait(task_group);
+	}
+}
+
+/* Brings each tensor to main memory, as a checkpoint is written. */
+static int fetch_all(struct training *t, struct smalti_error *error)
+{
+	const struct smalti_trainer *trainer = &t->trainer;
+	fetch(trainer->task_group, trainer->parameters->list, trainer->parameters->count);
+	fetch(trainer->task_group, trainer->averages.list, trainer->averages.count);
+	fetch(trainer->task_group, trainer->optimizer->state, trainer->optimizer->state_count);
+	return smalti_task_group_status(trainer->task_group, error);
+}
+
+/* Simulates the second checkpoint; the first one also makes room in main memory. The time of its files, and
+ * of a batch, which is read while a step is computed, is that of their bytes. */
+static int use_storage(struct training *t, struct smalti_case_outcome *outcome, struct smalti_error *error)
+{
+	const struct smalti_simulated_machine *machine = &t->c->machine;
+	const double batch = (double)(t->options.batch * (moments_bytes(t) + caption_bytes(t))),
+		     step = outcome->step;
+	if (machine->storage_write == 0)
+		return 0;
+	if (fetch_all(t, error) < 0 || make_step(t, outcome, error) < 0)
+		return -1;
+	outcome->step = step;
+	const double began = smalti_simulation_now();
+	if (fetch_all(t, error) < 0)
+		return -1;
+	outcome->checkpoint =
+	    smalti_simulation_now() - began + (double)outcome->checkpoint_bytes / machine->storage_write;
+	outcome->reading = batch / machine->storage_read;
+	return 0;
+}
+
 static int train(struct training *t, struct smalti_case_outcome *outcome, struct smalti_error *error)
 {
-	SCOPED(free)
-	struct smalti_training_sample *samples = smalti_calloc(t->options.batch, sizeof(*samples), error);
-	int status = samples ? open_trainer(t, error) : -1;
+	int status = t->samples ? open_trainer(t, error) : -1;
 	for (int64_t step = 0; step < t->options.steps && status == 0; step++)
-		status = make_step(t, samples, outcome, error);
+		status = make_step(t, outcome, error);
 	return status;
 }
 
@@ -133,11 +196,16 @@ int smalti_case_training(struct smalti_case *c, struct smalti_error *error)
 	if (read_config(&t, error) < 0)
 		return -1;
 	set_options(&t);
+	t.samples = smalti_calloc(t.options.batch, sizeof(*t.samples), error);
 	int status = train(&t, &outcome, error);
 	struct smalti_simulation *simulation = status == 0 ? smalti_simulation_take(c->session, error) : NULL;
 	outcome.simulation = simulation;
-	status = simulation ? smalti_case_print(c, &outcome, error) : -1;
+	if (simulation)
+		outcome.checkpoint_bytes = smalti_saved_bytes(&t.trainer);
+	status =
+	    simulation && use_storage(&t, &outcome, error) == 0 ? smalti_case_print(c, &outcome, error) : -1;
 	smalti_simulation_free(simulation);
 	smalti_trainer_close(&t.trainer);
+	free(t.samples);
 	return status;
 }

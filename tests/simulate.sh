@@ -177,6 +177,23 @@ again=(train --model sigma-512 --machine 1xA100-PCIe --precision f16 --batch 2 -
 simulate kept_512 "${again[@]}"
 simulate again_512 "${again[@]}" --recompute block
 less "$(gpu_peak again_512)" "$(gpu_peak kept_512)" 0.9
+# Storage: a checkpoint has weights, their average and AdamW's two means; all of it is written, and crosses a link if a GPU has it.
+for write in 1 2; do
+    sed 's/^}/,"storage": {"read_gbs": 0.5, "write_gbs": '$write'}}/' \
+        "$(dirname "$SMALTI_TESTDATA")/../machines/1xA100-PCIe.json" >storage.json
+    simulate "stored_$write" "${large[@]}" --machine ./storage.json --precision f16
+    less "$(awk -v bytes="$(value "stored_$write" checkpoint_bytes)" "BEGIN { print 1e-9 * bytes / $write }")" \
+        "$(value "stored_$write" checkpoint)"
+done
+[ "$(value stored_1 tasks)" = "$(value large_f16 tasks)" ] || fail "storage changes the steps"
+awk -v bytes="$(value stored_1 checkpoint_bytes)" 'BEGIN { exit !(bytes > 16 * 0.60e9 && bytes < 16 * 0.62e9) }' ||
+    fail "$(value stored_1 checkpoint_bytes) bytes of a checkpoint"
+awk -v one="$(value stored_1 checkpoint)" -v two="$(value stored_2 checkpoint)" -v bytes="$(value stored_1 checkpoint_bytes)" \
+    'BEGIN { half = 0.5e-9 * bytes; exit !(one - two > 0.999 * half && one - two < 1.001 * half) }' ||
+    fail "checkpoints of $(value stored_1 checkpoint) and $(value stored_2 checkpoint) s"
+# Four latents' moments of 32x32, and captions of 300 tokens of 4096 values, all of two bytes.
+awk -v reading="$(value stored_1 reading)" 'BEGIN { exit !(reading * 0.5e9 == 4 * 2 * (8 * 32 * 32 + 300 * 4096)) }' ||
+    fail "a batch is read in $(value stored_1 reading) s"
 # 610 million weights: forward and backward of 256 tokens and of captions, three times the forward's products.
 awk -v flops="$(value large_f16 flops)" 'BEGIN { exit !(flops > 8 * 0.8e12 && flops < 8 * 1.3e12) }' ||
     fail "$(value large_f16 flops) operations of 8 samples"
@@ -505,6 +522,9 @@ s/^}/,"nodes": {"count": 2, "network_gbs": 1, "network_us": 1}}/|3 GPUs on 2; ex
 s/^}/,"nodes": {"count": 1, "network_gbs": 1, "network_us": 1}}/|count
 s/^}/,"nodes": {"count": 3, "network_us": 1}}/|network_gbs
 s/^}/,"nodes": 3}/|"nodes": expected an object
+s/^}/,"storage": []}/|"storage": expected an object
+s/^}/,"storage": {"read_gbs": 1}}/|write_gbs
+s/^}/,"storage": {"read_gbs": 0, "write_gbs": 1}}/|read_gbs
 s/"gbs": 1500/"gbs": -1/|gbs
 s/"name": "A100"/"name": "<A100>"/|"name": expected letters
 s/"products"/"product"/|"products": expected an object

@@ -22,6 +22,13 @@ train=("$SMALTI" train features more --init config.json --steps 9 --batch 3 --wa
 expect 0 'step 9, ema: mse' "${train[@]}" --held-out more --held-out-items 2 --evaluate-every 4 --keep 0 -o whole
 [ "$(cd whole && echo step-*)" = "step-2 step-4 step-6 step-8 step-9" ] || fail "checkpoints: $(ls whole)"
 [ "$(grep -c '"loss"' whole/log.jsonl)" -eq 9 ] || fail "not 9 steps in the log"
+python3 - whole <<'END_OF_PROGRAM' || fail "checkpoints in the log: $(grep checkpoint whole/log.jsonl)"
+import glob, json, os, sys
+lines = [json.loads(line) for line in open(sys.argv[1] + "/log.jsonl") if '"checkpoint"' in line]
+files = glob.glob(f"{sys.argv[1]}/{lines[-1]['checkpoint']}/**/*.safetensors", recursive=True)
+header = sum(8 + int.from_bytes(open(file, "rb").read(8), "little") for file in files)
+assert lines[-1]["bytes"] == sum(map(os.path.getsize, files)) - header and lines[-1]["seconds"] > 0, lines[-1]
+END_OF_PROGRAM
 [ "$(grep -c '"evaluation"' whole/log.jsonl)" -eq 8 ] || fail "not 8 evaluations in the log"
 expect 0 '' "${train[@]}" -o whole -q
 expect 0 '' "$SMALTI" generate --transformer whole/step-9/ema -p "a red circle" -s 64x64 --steps 1 -o one.png

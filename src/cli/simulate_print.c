@@ -20,6 +20,8 @@ static void print_times(const cJSON *outcome, FILE *file)
 	    {"text", "text encoder", "s"},
 	    {"denoising", "denoising", "s"},
 	    {"step", "a step", "s"},
+	    {"checkpoint", "a checkpoint", "s"},
+	    {"reading", "reading a batch", "s"},
 	    {"decoding", "decoding", "s"},
 	    {"items_per_second", "items", "a second"},
 	    {"area_bound", "bound by work", "s"},

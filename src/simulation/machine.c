@@ -148,6 +148,23 @@ int64_t smalti_machine_gpus(const struct smalti_simulated_machine *machine)
 	return gpus;
 }
 
+static int read_storage(const cJSON *file, struct smalti_simulated_machine *machine,
+			struct smalti_error *error)
+{
+	const cJSON *storage = cJSON_GetObjectItemCaseSensitive(file, "storage");
+	if (!storage)
+		return 0;
+	if (!(storage = object_in(file, "storage", error)) ||
+	    smalti_json_double(storage, "read_gbs", SMALTI_JSON_REQUIRED, 0.001, 1e6, &machine->storage_read,
+			       error) < 0 ||
+	    smalti_json_double(storage, "write_gbs", SMALTI_JSON_REQUIRED, 0.001, 1e6,
+			       &machine->storage_write, error) < 0)
+		return -1;
+	machine->storage_read *= giga;
+	machine->storage_write *= giga;
+	return 0;
+}
+
 static int read_nodes(const cJSON *file, struct smalti_simulated_machine *machine, struct smalti_error *error)
 {
 	const int64_t gpus = smalti_machine_gpus(machine);
@@ -236,7 +253,7 @@ int smalti_machine_parse(const cJSON *file, struct smalti_simulated_machine *mac
 		return -1;
 	snprintf(machine->name, sizeof(machine->name), "%s", name);
 	if (read_kind(cpus, "CPU", &machine->cpu, error) < 0 || read_gpus(file, machine, error) < 0 ||
-	    read_links(file, machine, error) < 0)
+	    read_links(file, machine, error) < 0 || read_storage(file, machine, error) < 0)
 		return -1;
 	if (machine->cpu.count > SMALTI_MACHINE_CPUS)
 		return smalti_fail(error, SMALTI_EFORMAT, "\"cpus\": %lld CPUs; expected %d at most",

@@ -51,7 +51,8 @@ struct smalti_simulated_machine {
 	struct smalti_machine_link network; /* of each node, in each direction */
 	/* The rate at which a GPU receives from others, and the least wait of a task, if exchanges block. */
 	struct smalti_machine_link exchange;
-	bool blocking; /* it runs a program whose exchanges block */
+	double storage_read, storage_write; /* bytes a second of the files' storage; 0: unknown */
+	bool blocking;                      /* it runs a program whose exchanges block */
 };
 
 /* Reads the file; a name without '/' and '.' is that of a shipped file. SMALTI_EIO, SMALTI_EFORMAT. */

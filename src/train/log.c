@@ -218,6 +218,18 @@ void smalti_training_log_evaluation(struct smalti_training_log *log, int64_t ste
 	write_line(log, object);
 }
 
+void smalti_training_log_checkpoint(struct smalti_training_log *log, int64_t step, int64_t bytes,
+				    double seconds)
+{
+	char name[32];
+	cJSON *object = cJSON_CreateObject();
+	snprintf(name, sizeof(name), "step-%" PRId64, step);
+	cJSON_AddStringToObject(object, "checkpoint", name);
+	cJSON_AddNumberToObject(object, "bytes", (double)bytes);
+	cJSON_AddNumberToObject(object, "seconds", seconds);
+	write_line(log, object);
+}
+
 void smalti_training_log_note(struct smalti_training_log *log, const char *key, const char *text)
 {
 	cJSON *object = cJSON_CreateObject();

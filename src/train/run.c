@@ -30,14 +30,14 @@ static int write_checkpoint(struct smalti_training_run *run, struct smalti_error
 
 static int save(struct smalti_training_run *run, struct smalti_error *error)
 {
-	char note[64];
+	const double began = smalti_now();
 	if (run->saved_step == run->trainer.state.steps)
 		return 0;
 	if (smalti_ranks_agree(write_checkpoint(run, error), NULL, error) < 0)
 		return -1;
 	run->saved_step = run->trainer.state.steps;
-	snprintf(note, sizeof(note), "step-%" PRId64, run->saved_step);
-	smalti_training_log_note(run->log, "checkpoint", note);
+	smalti_training_log_checkpoint(run->log, run->saved_step, smalti_saved_bytes(&run->trainer),
+				       smalti_now() - began);
 	return 0;
 }
 

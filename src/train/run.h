@@ -43,6 +43,8 @@ void smalti_training_log_step(struct smalti_training_log *log, const struct smal
 void smalti_training_log_evaluation(struct smalti_training_log *log, int64_t step, const char *of,
 				    const struct smalti_evaluation *evaluation);
 /* Adds a line {KEY: TEXT}. */
+void smalti_training_log_checkpoint(struct smalti_training_log *log, int64_t step, int64_t bytes,
+				    double seconds);
 void smalti_training_log_note(struct smalti_training_log *log, const char *key, const char *text);
 /* Closes the log, with what devices did, if there are any. */
 void smalti_training_log_close(struct smalti_training_log *log);

@@ -54,6 +54,18 @@ static void list_tensors(const struct smalti_trainer *trainer, struct smalti_par
 	tensors[NULL_CAPTION] = (struct tensors){null_caption, 1};
 }
 
+int64_t smalti_saved_bytes(const struct smalti_trainer *trainer)
+{
+	struct smalti_parameter null_caption;
+	struct tensors tensors[FILES];
+	int64_t values = 0;
+	list_tensors(trainer, &null_caption, tensors);
+	for (int i = 0; i < FILES; i++)
+		for (int64_t k = 0; k < tensors[i].count; k++)
+			values += tensors[i].list[k].count;
+	return values * (int64_t)sizeof(float);
+}
+
 void smalti_saved_free(struct smalti_saved *saved)
 {
 	free(saved->directory);

@@ -39,5 +39,7 @@ int smalti_saved_load(const struct smalti_saved *saved, struct smalti_trainer *t
  * ones the last `keep` − 1 stay (0: all). */
 int smalti_saved_write(const char *run, const struct smalti_saved *saved, struct smalti_trainer *trainer,
 		       const struct smalti_data_position *position, int64_t keep, struct smalti_error *error);
+/* Returns the bytes of a checkpoint's tensors. */
+int64_t smalti_saved_bytes(const struct smalti_trainer *trainer);
 /* Inserts on another rank (ranks/ranks.h) the tasks of rank 0's smalti_saved_write(). */
 int smalti_saved_follow(struct smalti_trainer *trainer, struct smalti_error *error);
