@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every example of every help page and of docs/*.md, but of the pages that tests/readme.sh runs, from a directory that has the files that they name, with fewer
-steps and smaller models. A man page has to hold the examples of its command's help. Lines that need what is not there (a
-cluster, MPI, the simulator) are named as skipped."""
+"""Runs every example of every help page and of every page below docs/, but of the pages that tests/readme.sh runs, from a
+directory that has the files that they name, with fewer steps and smaller models. A man page has to hold the examples of its
+command's help. Lines that need what is not there (a cluster, MPI, the simulator) are named as skipped."""
 
 import json
 import os
@@ -38,11 +38,14 @@ SHORTER = [
     (r"--(dit|vae) 512x512", r"--\1 64x64"),
     (r"(smalti-bench generate -m model) --size 512x512", r"\1 --size 64x64"),
     (r"smalti quantize (\S+) (\S+)", r"rm -rf \2 && smalti quantize \1 \2"),
+    (r"tests/data/extract/InternData/data_info.json", "list.json --image-dir data"),
+    (r" --repeats \d+", ""),
     (r"smalti-bench kernels(?! --filter)", "smalti-bench kernels --filter odd --repeats 1"),
     (r"smalti-bench kernels --filter conv", "smalti-bench kernels --filter odd --repeats 1"),
     (r"(smalti simulate train .*--batch) \d+", r"\1 2"),
     (r"(smalti simulate extract .*--items) \d+", r"\1 2"),
-    (r"(smalti-bench schedule --optimal --machine \S+) --model sigma-256", r"\1"),
+    (r"(smalti-bench schedule --optimal .*)--model sigma-256 ", r"\1"),
+    (r"(smalti-bench schedule --optimal .*)--steps 10", r"\1--steps 1"),
     (r"smalti-bench (stages|generate|schedule)", r"smalti-bench \1 --repeats 1"),
     (r"smalti-bench train( --batch 32)?", "smalti-bench train --batch 2 --repeats 1"),
     (r"(\bsmalti train (?!.*--steps)[^|&]*[^|& ])", r"\1 --steps 2"),
@@ -95,13 +98,13 @@ def examples():
             lines = help_lines(path, command)
             check_man_page(program, command, lines)
             yield from ((f"{program} {command} --help", line) for line in lines)
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in sorted((ROOT / "docs").rglob("*.md")):
         if re.match("install|tour|tutorial-", page.name):  # tests/readme.sh runs them
             continue
         text = re.sub(r"\\\n +", "", page.read_text())
         for line in re.findall(r"^    (\S.*)$", text, re.M):
             if re.search(r"(^|[ /])(smalti|smalti-bench) ", line) and not line.startswith(("import", "return")):
-                yield f"docs/{page.name}", line
+                yield str(page.relative_to(ROOT)), line
 
 
 # What examples read that other examples write anew.

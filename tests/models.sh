@@ -102,7 +102,9 @@ printf "\\x$(printf %02x $(((header + 11) & 255)))\\x$(printf %02x $(((header + 
 refuse 1 'attn1.to_q.weight [144, 144] is missing; LoRA weights are beside it, not merged: merge them' generate -m model
 mkdir adapter
 touch adapter/adapter_config.json adapter/adapter_model.safetensors
-refuse 1 'adapter: holds LoRA weights (adapter_config.json), no model' generate --transformer adapter
+for option in --transformer --vae -m; do
+    refuse 1 'adapter: holds LoRA weights (adapter_config.json), no model: give them to --lora' generate $option adapter
+done
 for part in vae transformer text-encoder tokenizer scheduler-config; do
     refuse 1 'adapter_model.safetensors: is a single file; the directory of one component was expected' \
         generate --$part adapter/adapter_model.safetensors
@@ -121,6 +123,12 @@ HF_HOME=$work refuse 1 "me/tiny: no such directory; Hugging Face's cache has a m
     generate -m me/tiny
 HF_HUB_CACHE=$work/hub HF_HOME=/nowhere refuse 1 "give $work/$hub/snapshots/0123" generate -m me/tiny
 HF_HOME=/nowhere refuse 1 'hf download me/tiny' generate -m me/tiny
+mv $hub/refs $hub/no-refs # as a download of another revision leaves it
+HF_HOME=$work refuse 1 "give $work/$hub/snapshots/0123" generate -m me/tiny
+mkdir $hub/snapshots/4567
+HF_HOME=$work refuse 1 'hf download me/tiny' generate -m me/tiny
+rmdir $hub/snapshots/4567
+mv $hub/no-refs $hub/refs
 expect 0 '' generate -m $hub/snapshots/0123 -o same.png
 ln -sf ../../../blobs/gone $hub/snapshots/0123/transformer/$weights
 refuse 1 "$weights: cannot be opened: it is a link to ../../../blobs/gone, which is not there" generate -m $hub/snapshots/0123

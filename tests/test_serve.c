@@ -36,6 +36,12 @@ static void requests_are_read(void)
 	    {"{\"prompt\":\"a\",\"num_images_per_prompt\":3,\"model\":\"tesserae\"}", 0, 0, 3, 20, 4.5,
 	     false},
 	    {"{\"prompt\":\"a\",\n\t\"seed\":\n5,\r\n \"n\" :\n 2}", 0, 0, 2, 20, 4.5, false},
+	    {"{\"prompt\":\"a\",\"width\":64.0,\"height\":3.2e1,\"n\":2.0,\"num_inference_steps\":7.0,"
+	     "\"seed\":3.0}",
+	     64, 32, 2, 7, 4.5, false},
+	    {"{\"prompt\":\"a\",\"width\":null,\"height\":null,\"num_inference_steps\":null,"
+	     "\"guidance_scale\":null,\"seed\":null,\"scheduler\":null,\"stream\":null}",
+	     0, 0, 1, 20, 4.5, false},
 	    {"{\"prompt\":\"a\",\"model\":\"\",\"size\":\"\",\"style\":null,\"partial_images\":0,"
 	     "\"output_compression\":100,\"input_fidelity\":null}",
 	     0, 0, 1, 20, 4.5, false},
@@ -129,6 +135,8 @@ static void wrong_requests_say_why(void)
 	    {"{\"prompt\":\"a\",\"size\":\"64x64\",\"width\":64}", SMALTI_EINVAL, "\"size\"", "exclude"},
 	    {"{\"prompt\":\"a\",\"model\":\"dall-e-3\"}", SMALTI_ENOENT, "dall-e-3", "tesserae"},
 	    {"{\"prompt\":\"a\",\"response_format\":\"url\"}", SMALTI_EUNSUPPORTED, "response_format", "url"},
+	    {"{\"prompt\":\"a\",\"guidance_scale\":NaN}", SMALTI_EFORMAT, "guidance_scale", "found NaN"},
+	    {"{\"prompt\":\"a\",\"width\":32.5,\"height\":32}", SMALTI_EFORMAT, "width", "found 32.5"},
 	    {"{\"prompt\":\"a\",\"style\":\"vivid\"}", SMALTI_EUNSUPPORTED, "style", "vivid"},
 	    {"{\"prompt\":\"a\",\"partial_images\":2}", SMALTI_EUNSUPPORTED, "partial_images", "2"},
 	    {"{\"prompt\":\"a\",\"output_compression\":50}", SMALTI_EUNSUPPORTED, "compression", "50"},

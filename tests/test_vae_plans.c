@@ -374,10 +374,49 @@ static void shares_of_workers(void)
 	close_model();
 }
 
+/* Predicts at so many seconds for each operation of every layer. */
+static double predicted(struct smalti_vae_plan *plan, double seconds_per_flop)
+{
+	enum { LAYERS = 64 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae_budget budget = smalti_vae_no_budget(2);
+	double speeds[LAYERS];
+	for (int i = 0; i < LAYERS; i++)
+		speeds[i] = seconds_per_flop;
+	CU_ASSERT_FATAL(model->vae->count <= LAYERS);
+	budget.seconds_per_flop = speeds;
+	SUCCEEDS(smalti_vae_plan_predict(plan, model->vae, &budget, &error), &error, "predict");
+	return plan->seconds;
+}
+
+/* Where computing takes longer than the file, the file takes no time, and the other way round. */
+static void a_file_beside_computing(void)
+{
+	enum { SIDE = 64, BAND = 2 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_vae_plan plan;
+	open_model(&(const struct judge_schedule){"lws", 2});
+	const struct smalti_vae_budget budget = smalti_vae_no_budget(2);
+	SUCCEEDS(smalti_vae_net_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &error), &error, "plan");
+	for (int map = 1; map < model->vae->count; map++)
+		if (!smalti_vae_has_to_be_kept(model->vae, map))
+			plan.storage[map] = map % 2 ? SMALTI_OFFLOAD : SMALTI_RECOMPUTE;
+	const double computing = predicted(&plan, 1), twice = predicted(&plan, 2);
+	CHECK(plan.offloaded > 0 && twice == 2 * computing, "slow computing hides the file");
+	const double reading = predicted(&plan, 0);
+	CHECK(reading > 0 && predicted(&plan, 1e-40) == reading, "a slow file hides computing");
+	smalti_vae_plan_free(&plan);
+	close_model();
+}
+
 static const struct test tests[] = {
-    {"the same bands, the same bits", plans}, {"statistics of all bands", global_statistics},
-    {"smaller and smaller budgets", budgets}, {"maps at once", maps_at_once},
-    {"rounded storage", rounded_storage},     {"shares of workers", shares_of_workers},
+    {"the same bands, the same bits", plans},
+    {"statistics of all bands", global_statistics},
+    {"smaller and smaller budgets", budgets},
+    {"maps at once", maps_at_once},
+    {"rounded storage", rounded_storage},
+    {"shares of workers", shares_of_workers},
+    {"a file beside computing", a_file_beside_computing},
 };
 
 TEST_MAIN("plans of the VAE", tests)

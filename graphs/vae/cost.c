@@ -2,6 +2,8 @@
 #include "graphs/vae/cost.h"
 #include "kernels/conv.h"
 
+#include <math.h>
+
 /* Used if the budget has no measurement. */
 static const double seconds_per_flop = 1 / 1.5e11, seconds_per_byte = 1 / 5e8;
 
@@ -217,6 +219,14 @@ static void count_file(struct sweep *s)
 		s->cost.traffic += (double)stored_bytes(s, s->target);
 }
 
+/* Returns the time of a sweep. Workers compute while the system writes and reads the file, so a prediction
+ * has the longer time of both. A plan is chosen by their sum: what a disk reaches is not known then. */
+static double sweep_seconds(const struct sweep *s)
+{
+	const double traffic = s->cost.traffic * seconds_per_byte;
+	return s->budget->seconds_per_flop ? fmax(s->cost.seconds, traffic) : s->cost.seconds + traffic;
+}
+
 struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_net *layers,
 					     const struct smalti_vae_plan *plan,
 					     const struct smalti_vae_budget *budget, int alive, int target,
@@ -239,7 +249,7 @@ struct smalti_vae_cost smalti_vae_sweep_cost(const struct smalti_vae_net *layers
 	const int64_t both = s.growing + s.dropping;
 	const int64_t steady = smalti_max(s.growing, s.dropping) + ahead;
 	s.cost.memory += smalti_min(steady, both);
-	s.cost.seconds += s.cost.traffic * seconds_per_byte;
+	s.cost.seconds = sweep_seconds(&s);
 	return s.cost;
 }
 

@@ -3,6 +3,7 @@
 #include "base/file.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <limits.h>
 #include <sys/stat.h>
 
@@ -26,17 +27,36 @@ static bool is_directory(const char *path)
 	return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Finds the snapshot of the commit of refs/main in a folder of Hugging Face's cache; "": there is none. */
+/* Finds the only snapshot of a folder of Hugging Face's cache; "": there are none, or several. */
+static void find_only_snapshot(const char *folder, char snapshot[PATH_MAX])
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/snapshots", folder);
+	SCOPED(closedir) DIR *entries = opendir(path);
+	int found = 0;
+	for (const struct dirent *entry; entries && (entry = readdir(entries));) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(snapshot, PATH_MAX, "%s/snapshots/%s", folder, entry->d_name);
+		found++;
+	}
+	if (found != 1 || !is_directory(snapshot))
+		snapshot[0] = '\0';
+}
+
+/* Finds the snapshot of the commit of refs/main in a folder of Hugging Face's cache, or the only one, as a
+ * download of another revision leaves it; "": there is none. */
 static void find_snapshot(const char *folder, char snapshot[PATH_MAX])
 {
 	char path[PATH_MAX], commit[128];
 	snprintf(path, sizeof(path), "%s/refs/main", folder);
 	snapshot[0] = '\0';
-	if (!smalti_read_line(path, commit, sizeof(commit)) || strchr(commit, '/'))
-		return;
-	snprintf(snapshot, PATH_MAX, "%s/snapshots/%s", folder, commit);
-	if (!is_directory(snapshot))
-		snapshot[0] = '\0';
+	if (smalti_read_line(path, commit, sizeof(commit)) && !strchr(commit, '/')) {
+		snprintf(snapshot, PATH_MAX, "%s/snapshots/%s", folder, commit);
+		if (is_directory(snapshot))
+			return;
+	}
+	find_only_snapshot(folder, snapshot);
 }
 
 /* Finds the snapshot of OWNER/NAME in the cache of Hugging Face's programs. */
@@ -112,9 +132,22 @@ int smalti_pipeline_directory_check(const char *directory, struct smalti_error *
 	return fail_single_file(directory, "a pipeline's directory in diffusers' layout was expected", error);
 }
 
-int smalti_component_check(const char *directory, struct smalti_error *error)
+/* Fails if LoRA weights are there instead of a model. */
+static int fail_adapter(const char *directory, struct smalti_error *error)
 {
 	static const char *const adapters[] = {"adapter_config.json", "pytorch_lora_weights.safetensors"};
+	for (size_t i = 0; i < COUNT_OF(adapters); i++)
+		if (smalti_find_in(directory, adapters[i], NULL) > 0)
+			return smalti_fail(
+			    error, SMALTI_EUNSUPPORTED,
+			    "%s: holds LoRA weights (%s), no model: give them to --lora of generate, "
+			    "extract or serve, or merge them into a model by diffusers' fuse_lora()",
+			    directory, adapters[i]);
+	return 0;
+}
+
+int smalti_component_check(const char *directory, struct smalti_error *error)
+{
 	struct stat info;
 	const char *suffix = strrchr(directory, '.');
 	if (suffix && strcmp(suffix, ".gguf") == 0)
@@ -124,16 +157,7 @@ int smalti_component_check(const char *directory, struct smalti_error *error)
 					"the directory of one component was expected, with its config.json, "
 					"as diffusers saves it",
 					error);
-	if (smalti_find_in(directory, "config.json", NULL) != 0)
-		return 0;
-	for (size_t i = 0; i < COUNT_OF(adapters); i++)
-		if (smalti_find_in(directory, adapters[i], NULL) > 0)
-			return smalti_fail(
-			    error, SMALTI_EUNSUPPORTED,
-			    "%s: holds LoRA weights (%s), no model: load the model with diffusers, "
-			    "merge them by load_lora_weights() and fuse_lora(), and save it",
-			    directory, adapters[i]);
-	return 0;
+	return smalti_find_in(directory, "config.json", NULL) ? 0 : fail_adapter(directory, error);
 }
 
 int smalti_pipeline_check(const char *directory, struct smalti_error *error)
@@ -147,6 +171,8 @@ int smalti_pipeline_check(const char *directory, struct smalti_error *error)
 		return smalti_fail(error, SMALTI_EIO,
 				   "%s: is one component of a pipeline; give the directory that it lies in",
 				   directory);
+	if (fail_adapter(directory, error) < 0)
+		return -1;
 	return smalti_fail(
 	    error, SMALTI_EIO,
 	    "%s: has no model_index.json; a pipeline's directory in diffusers' layout was expected",
