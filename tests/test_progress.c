@@ -76,6 +76,17 @@ static void terminals_get_a_bar_ten_times_a_second(void)
 			       "0.5/s, took 4 s\n");
 }
 
+static void failures_are_counted(void)
+{
+	struct smalti_progress progress;
+	FILE *file = begin(&progress, false, false);
+	update_at(&progress, 6, 1, 2);
+	progress.failed = 1;
+	update_at(&progress, 9, 2, 2);
+	CU_ASSERT_STRING_EQUAL(finish(&progress, file),
+			       "1/2 images, 0.167/s, 6 s left\n2/2 images, 1 failed, 0.222/s, took 9 s\n");
+}
+
 static void messages_do_not_break_the_bar(void)
 {
 	struct smalti_progress progress;
@@ -184,6 +195,7 @@ static const struct test tests[] = {
     {"short jobs are silent", short_jobs_are_silent},
     {"files get a line every five seconds", files_get_a_line_every_five_seconds},
     {"terminals get a bar ten times a second", terminals_get_a_bar_ten_times_a_second},
+    {"failures are counted", failures_are_counted},
     {"messages do not break the bar", messages_do_not_break_the_bar},
     {"one unit says what it does", one_unit_says_what_it_does},
     {"units in work count in part", units_in_work_count_in_part},

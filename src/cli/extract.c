@@ -101,8 +101,6 @@ static void describe(const struct smalti_extract_progress *progress, char detail
 {
 	if (progress->waiting_for)
 		snprintf(detail, SMALTI_PROGRESS_DETAIL, "waiting for %s", progress->waiting_for);
-	else if (progress->failed)
-		snprintf(detail, SMALTI_PROGRESS_DETAIL, "%" PRId64 " failed", progress->failed);
 	else
 		snprintf(detail, SMALTI_PROGRESS_DETAIL, "extracting");
 }
@@ -148,6 +146,7 @@ static enum smalti_extract_action on_watch(void *user, const struct smalti_extra
 		}
 		e->begun = true;
 		describe(progress, detail);
+		e->progress.failed = progress->failed;
 		smalti_progress_within(&e->progress, 0, detail);
 		smalti_progress_update(&e->progress, progress->done, progress->items);
 	}

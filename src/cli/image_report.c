@@ -64,6 +64,7 @@ static void add_json(struct smalti_image_report *report, const struct smalti_ima
 void smalti_image_report_progress(struct smalti_image_report *report, double begun, const char *detail)
 {
 	smalti_progress_within(&report->progress, begun, detail);
+	report->progress.failed = report->failed;
 	if (report->shared.total) {
 		smalti_progress_update(&report->progress, report->shared.done, report->shared.total);
 		return;

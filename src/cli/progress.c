@@ -53,8 +53,8 @@ static void remember(struct smalti_progress *progress, double elapsed)
 
 #define append(text, ...) smalti_append(text, WIDEST, ", ", __VA_ARGS__)
 
-/* Writes "12/40 images, 31 %, step 3 of 20, 1.52/s, 18 s left", or how long it took. A single unit that says
- * what it does is not counted. */
+/* Writes "12/40 images, 2 failed, 31 %, step 3 of 20, 1.52/s, 18 s left", or how long it took. A single unit
+ * that says what it does is not counted. */
 static void describe(const struct smalti_progress *progress, double elapsed, bool last, char text[WIDEST])
 {
 	const bool inside = progress->detail[0] && !last;
@@ -66,6 +66,8 @@ static void describe(const struct smalti_progress *progress, double elapsed, boo
 		append(text, "%" PRId64 " %s", progress->done, progress->unit);
 	else if (progress->total != 1 || !inside)
 		append(text, "%" PRId64 "/%" PRId64 " %s", progress->done, progress->total, progress->unit);
+	if (progress->failed)
+		append(text, "%" PRId64 " failed", progress->failed);
 	if (inside && progress->total > 0)
 		append(text, "%d %%", (int)(100 * units(progress) / (double)progress->total));
 	if (inside)

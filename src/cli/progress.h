@@ -13,9 +13,9 @@ struct smalti_progress {
 	const char *unit;      /* "images": belongs to the caller */
 	double (*clock)(void); /* seconds */
 	bool terminal, quiet;
-	double start, shown; /* shown: when last written, before start when never */
-	int64_t done, total;
-	double begun; /* what is done of unfinished units, in units */
+	double start, shown;         /* shown: when last written, before start when never */
+	int64_t done, total, failed; /* failed: of those done; the caller sets it */
+	double begun;                /* what is done of unfinished units, in units */
 	char detail[SMALTI_PROGRESS_DETAIL];
 	struct {
 		double time, units;

@@ -255,7 +255,7 @@ void smalti_walk_note(const struct smalti_walk_counts *counts, char *note, size_
 	if (list[0])
 		snprintf(
 		    note, size,
-		    "passed over %s, such as %s: images are read from .jpg, .jpeg, .png and .webp, or from "
-		    "tars alone",
+		    "passed over %s, such as %s: images are read from .jpg, .jpeg, .jfif and such, .png and "
+		    ".webp, or from tars alone",
 		    list, counts->passed.count ? counts->passed.first : "*.tar");
 }
