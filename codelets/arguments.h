@@ -32,7 +32,7 @@ typedef int (*smalti_row_source)(void *user, int64_t first, int64_t rows, int64_
 typedef int (*smalti_row_sink)(void *user, int64_t first, int64_t rows, int64_t width, const float *pixels,
 			       struct smalti_error *error);
 
-/* Hands `count` floats to this process; 0, or -1 with an error. */
+/* Hands `count` floats to this process; 0, or -1 with an error. Without a sink they only come here. */
 typedef int (*smalti_float_sink)(void *user, int64_t count, const float *values, struct smalti_error *error);
 /* Copies the floats to `user`, which has room for them. */
 int smalti_copy_floats(void *user, int64_t count, const float *values, struct smalti_error *error);

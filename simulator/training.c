@@ -132,20 +132,10 @@ static int make_step(struct training *t, struct smalti_case_outcome *outcome, st
 	return 0;
 }
 
-static int discard(void *user, int64_t count, const float *values, struct smalti_error *error)
-{
-	(void)user;
-	(void)count;
-	(void)values;
-	(void)error;
-	return 0;
-}
-
 static void fetch(struct smalti_task_group *task_group, const struct smalti_parameter *list, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++) {
-		smalti_insert(deliver, task_group, (.x = list[i].value), .count = list[i].count,
-			      .sink = discard);
+		smalti_insert(deliver, task_group, (.x = list[i].value), .count = list[i].count);
 		smalti_task_group_wait(task_group);
 	}
 }

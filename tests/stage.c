@@ -25,16 +25,9 @@ struct smalti_session *stage_session(const char *policy, int64_t cpus)
 	return session;
 }
 
-static int copy_out(void *user, int64_t count, const float *values, struct smalti_error *error)
-{
-	(void)error;
-	memcpy(user, values, (size_t)count * sizeof(float));
-	return 0;
-}
-
 static void deliver(struct smalti_task_group *task_group, struct smalti_tile *x, int64_t count, float *y)
 {
-	smalti_insert(deliver, task_group, (.x = x), .count = count, .sink = copy_out, .user = y);
+	smalti_insert(deliver, task_group, (.x = x), .count = count, .sink = smalti_copy_floats, .user = y);
 }
 
 static int finish(struct smalti_task_group *task_group, struct smalti_error *error)

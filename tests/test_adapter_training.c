@@ -130,16 +130,10 @@ static void close_trial(struct trial *t)
 	smalti_checkpoint_close(t->checkpoint);
 }
 
-static int copy_out(void *user, int64_t count, const float *values, struct smalti_error *error)
-{
-	(void)error;
-	memcpy(user, values, (size_t)count * sizeof(*values));
-	return 0;
-}
-
 static void deliver(const struct trial *t, struct smalti_tile *x, int64_t count, void *to)
 {
-	smalti_insert(deliver, t->task_group, (.x = x), .count = count, .sink = copy_out, .user = to);
+	smalti_insert(deliver, t->task_group, (.x = x), .count = count, .sink = smalti_copy_floats,
+		      .user = to);
 }
 
 static const cJSON *planned(int step, int j)

@@ -114,16 +114,9 @@ static int64_t count_of(const struct smalti_tensor_view *tensor)
 	return count;
 }
 
-static int copy_out(void *user, int64_t count, const float *values, struct smalti_error *error)
-{
-	(void)error;
-	memcpy(user, values, (size_t)count * sizeof(float));
-	return 0;
-}
-
 static void deliver(struct smalti_task_group *task_group, struct smalti_tile *x, int64_t count, void *to)
 {
-	smalti_insert(deliver, task_group, (.x = x), .count = count, .sink = copy_out, .user = to);
+	smalti_insert(deliver, task_group, (.x = x), .count = count, .sink = smalti_copy_floats, .user = to);
 }
 
 /* A tensor's values, the same however it is cut. */

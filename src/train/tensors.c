@@ -36,15 +36,6 @@ static int put(void *user, int64_t count, const float *values, struct smalti_err
 	return 0;
 }
 
-static int discard(void *user, int64_t count, const float *values, struct smalti_error *error)
-{
-	(void)user;
-	(void)count;
-	(void)values;
-	(void)error;
-	return 0;
-}
-
 /* Delivers a tensor's parts, which have its name, into `values` of rank 0; NULL: they are not needed. */
 static int deliver(const struct source *source, const char *name, struct smalti_error *error)
 {
@@ -56,7 +47,7 @@ static int deliver(const struct source *source, const char *name, struct smalti_
 			continue;
 		struct destination to = {smalti_parameter_layout(p), source->values};
 		smalti_insert(deliver, source->task_group, (.x = p->value), .count = p->count,
-			      .sink = source->values ? put : discard, .user = &to);
+			      .sink = source->values ? put : NULL, .user = &to);
 		smalti_task_group_wait(source->task_group);
 	}
 	smalti_task_group_place(source->task_group, SMALTI_ANYWHERE);
