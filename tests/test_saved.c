@@ -31,7 +31,8 @@ static char config_text[] = "{\"num_layers\": 1}\n";
 
 static struct smalti_session *session;
 static const struct smalti_train_options adamw = {.ema = 0.9, .seed = 1},
-					 came = {.ema = 0.9, .optimizer.kind = SMALTI_OPTIMIZER_CAME};
+					 came = {.ema = 0.9, .optimizer.kind = SMALTI_OPTIMIZER_CAME},
+					 adapter = {.ema = 0.9, .lora = {.rank = 2, .targets = "attention"}};
 
 static void open_trainer(struct smalti_trainer *trainer, const struct smalti_train_options *options,
 			 const struct smalti_transformer_config *config)
@@ -138,12 +139,12 @@ static void cut_and_lose(const char *run, struct smalti_trainer *trainer, const 
 	free(bytes);
 }
 
-static void every_damage_is_refused(void)
+static void refuse_damage(const struct smalti_train_options *options)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_trainer trainer;
 	const char *run = test_scratch();
-	open_trainer(&trainer, &adamw, &tiny);
+	open_trainer(&trainer, options, &tiny);
 	const char *directory = write_checkpoint(run, &trainer, 3);
 	file_count = 0;
 	ftw(directory, note_file, 4);
@@ -160,6 +161,12 @@ static void every_damage_is_refused(void)
 	FAILS(load(run, &trainer, &error), &error, SMALTI_ECORRUPT, "another step's", "it is of step 3",
 	      "step-9/state.json");
 	smalti_trainer_close(&trainer);
+}
+
+static void every_damage_is_refused(void)
+{
+	refuse_damage(&adamw);
+	refuse_damage(&adapter);
 }
 
 /* Nothing is damaged where the tensors are another optimizer's or transformer's. */
