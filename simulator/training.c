@@ -48,6 +48,9 @@ static void set_options(struct training *t)
 	to->micro = o->training.micro;
 	to->recomputation = (enum smalti_recomputation)o->training.recomputation;
 	to->optimizer.kind = (enum smalti_optimizer_kind)o->training.optimizer;
+	to->lora.rank = o->training.lora_rank;
+	if (o->training.lora_targets)
+		to->lora.targets = o->training.lora_targets;
 	to->strategy = o->request.strategy;
 	to->shares = o->request.shares;
 	to->tile_tokens = o->request.tile_tokens;
@@ -59,7 +62,7 @@ static void fill(struct smalti_task_group *task_group, const struct smalti_param
 {
 	for (int64_t i = 0; i < count; i++)
 		smalti_insert(clear, task_group, (.y = list[i].value),
-			      .bytes = list[i].count * (int64_t)sizeof(float));
+			      .bytes = list[i].count * smalti_dtype_bytes(list[i].dtype));
 }
 
 static int open_trainer(struct training *t, struct smalti_error *error)
@@ -75,6 +78,8 @@ static int open_trainer(struct training *t, struct smalti_error *error)
 	smalti_insert(clear, trainer->task_group, (.y = trainer->null_caption),
 		      .bytes = null_caption.width * (int64_t)sizeof(float));
 	fill(trainer->task_group, trainer->parameters->list, trainer->parameters->count);
+	if (trainer->base)
+		fill(trainer->task_group, trainer->base->list, trainer->base->count);
 	return smalti_trainer_begin(trainer, error);
 }
 

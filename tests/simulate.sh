@@ -194,6 +194,13 @@ awk -v one="$(value stored_1 checkpoint)" -v two="$(value stored_2 checkpoint)" 
 # Four latents' moments of 32x32, and captions of 300 tokens of 4096 values, all of two bytes.
 awk -v reading="$(value stored_1 reading)" 'BEGIN { exit !(reading * 0.5e9 == 4 * 2 * (8 * 32 * 32 + 300 * 4096)) }' ||
     fail "a batch is read in $(value stored_1 reading) s"
+# An adapter: no products of the other weights' gradients, a third of the arithmetic, and none of their state.
+simulate adapter "${large[@]}" --machine 1xA100-PCIe --precision f16 --lora-rank 16
+awk -v adapter="$(value adapter flops)" -v all="$(value large_f16 flops)" 'BEGIN { exit !(adapter > 0.66 * all && adapter < 0.8 * all) }' ||
+    fail "$(value adapter flops) operations for an adapter, $(value large_f16 flops) for all"
+less "$(value adapter step)" "$(value large_f16 step)" 0.8
+less "$(gpu_peak adapter)" "$(gpu_peak large_f16)" 0.6
+less "$(value adapter checkpoint_bytes)" "$(value large_f16 checkpoint_bytes)" 0.02
 # 610 million weights: forward and backward of 256 tokens and of captions, three times the forward's products.
 awk -v flops="$(value large_f16 flops)" 'BEGIN { exit !(flops > 8 * 0.8e12 && flops < 8 * 1.3e12) }' ||
     fail "$(value large_f16 flops) operations of 8 samples"
@@ -255,6 +262,8 @@ done <<'OTHERS'
 images|--batch 2
 images|--caption-tokens 20
 images|--items 2
+images|--lora-rank 2
+extraction|--lora-targets to_q extract
 training|--images 2 train
 training|--prompt a train
 training|--t5 train
@@ -301,6 +310,10 @@ print(*[16 * round(pixels ** 0.5 / 2)] * 2, sep="x")
 print(int(tokens + 0.5))')
 simulate alone train "${on[@]}" --batch 2 --steps 3 --size "${shape[0]}" --caption-tokens "${shape[1]}"
 predicted train step trained/log.jsonl
+run train extracted -o adapted --steps 3 --batch 2 --lora-rank 4 --lora-targets all --precision bf16
+simulate alone train "${on[@]}" --batch 2 --steps 3 --size "${shape[0]}" --caption-tokens "${shape[1]}" --lora-rank 4 \
+    --lora-targets all --precision bf16
+predicted train step adapted/log.jsonl
 for directory in trained extracted; do
     "$SMALTI" report $directory -o page.html 2>err || fail "$(cat err)"
     grep -qF '"predicted":["32-cores",' page.html || fail "$directory: nothing predicted in its page"
@@ -314,7 +327,7 @@ while IFS='|' read -r words options; do
     [ ! -e no ] || fail "$options: it began"
 done <<'UNPREDICTED'
 1 no machine is called 'nowhere'|train extracted -o no --predict nowhere
-2 simulations do not know --lora-rank|train extracted -o no --lora-rank 4 --predict 32-cores
+2 simulations do not know --init|train extracted -o no --init config.json --predict 32-cores
 2 simulations do not know --prompts|generate -P prompts.txt -o no/ --predict 32-cores
 2 simulations do not know --text-encoder-precision|extract list.txt -o no --text-encoder-precision int8 --predict 32-cores
 UNPREDICTED

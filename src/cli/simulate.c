@@ -76,6 +76,8 @@ static int check_job(const struct smalti_simulate_options *options, struct smalt
 	    {"--micro", options->given.micro, TRAINING},
 	    {"--recompute", options->given.recomputation, TRAINING},
 	    {"--optimizer", options->given.optimizer, TRAINING},
+	    {"--lora-rank", options->training.lora_rank > 0, TRAINING},
+	    {"--lora-targets", options->training.lora_targets != NULL, TRAINING},
 	    {"--strategy", options->request.strategy, IMAGES | TRAINING},
 	    {"--shares", options->request.shares, IMAGES | TRAINING},
 	    {"--blocking", options->blocking, IMAGES | TRAINING},

@@ -29,6 +29,8 @@ struct smalti_simulate_options {
 	struct smalti_simulated_training {
 		int64_t batch, lanes, micro;
 		int recomputation, optimizer; /* enum smalti_recomputation, enum smalti_optimizer_kind */
+		int64_t lora_rank;            /* of an adapter; 0: all is trained */
+		const char *lora_targets;     /* NULL: those of smalti train */
 	} training;
 	struct { /* options that not every job has */
 		bool prompt, images, steps, guidance, grain;

@@ -85,6 +85,10 @@ static const struct smalti_option rows[] = {
      .choices = smalti_recomputations, SMALTI_GIVEN(TYPE, given.recomputation)},
     {SMALTI_CHOICE(TYPE, training.optimizer), "optimizer", 0, "NAME", "AdamW, or CAME with half its memory",
      .choices = smalti_optimizers, SMALTI_GIVEN(TYPE, given.optimizer)},
+    {SMALTI_INT64(TYPE, training.lora_rank), "lora-rank", 0, "R",
+     "train a LoRA adapter of rank R instead; 0: all of the transformer", .minimum = 0, .maximum = 4096},
+    {SMALTI_STRING(TYPE, training.lora_targets), "lora-targets", 0, "NAMES",
+     "matrices that the adapter changes, as of smalti train"},
 
     {SMALTI_GROUP("Output")},
     {SMALTI_FLAG(TYPE, json), "json", 0, NULL, "print one JSON object per simulation"},

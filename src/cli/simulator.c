@@ -14,7 +14,7 @@
 #include <stdarg.h>
 #include <sys/wait.h>
 
-enum { MAX_ARGUMENTS = 32, MAX_OUTPUT = 1 << 20 };
+enum { MAX_ARGUMENTS = 40, MAX_OUTPUT = 1 << 20 };
 static const char host[] = "machine";
 
 extern char **environ;
@@ -77,6 +77,8 @@ static void fill_training(struct arguments *arguments, const struct smalti_simul
 	add_number(arguments, "micro", training->micro);
 	add_text(arguments, "recompute", smalti_recomputations[training->recomputation]);
 	add_text(arguments, "optimizer", smalti_optimizers[training->optimizer]);
+	add_number(arguments, "lora-rank", training->lora_rank);
+	add_text(arguments, "lora-targets", training->lora_targets);
 }
 
 static void fill_extraction(struct arguments *arguments, const struct smalti_simulated_extraction *extraction)

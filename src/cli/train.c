@@ -118,8 +118,7 @@ static enum smalti_train_action on_progress(void *user, const struct smalti_trai
 static int check_prediction(const struct train *t, struct smalti_error *error)
 {
 	const struct smalti_train_options *o = &t->options;
-	const struct smalti_unpredicted unknown[] = {{"--lora-rank", o->lora.rank > 0},
-						     {"--init", o->initial != NULL},
+	const struct smalti_unpredicted unknown[] = {{"--init", o->initial != NULL},
 						     {"--transformer", o->model.transformer != NULL}};
 	return smalti_predict_check(t->settings->predict, unknown, COUNT_OF(unknown), error);
 }
@@ -139,7 +138,9 @@ static void set_work(struct smalti_simulate_options *work, const struct smalti_t
 							    .lanes = o->lanes,
 							    .micro = o->micro,
 							    .recomputation = (int)o->recomputation,
-							    .optimizer = (int)o->optimizer.kind};
+							    .optimizer = (int)o->optimizer.kind,
+							    .lora_rank = o->lora.rank,
+							    .lora_targets = o->lora.targets};
 	work->request.width = work->request.height = side;
 	work->request.steps = STEPS;
 	work->request.strategy = o->strategy;
