@@ -3,9 +3,11 @@
 
 #include "harness.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 32 };
+enum { ALIGNMENT = 32, Q8_0 = 8, BLOCK = 32, BLOCK_BYTES = 34 };
 
 void gguf_integer(FILE *file, uint64_t value, int bytes)
 {
@@ -57,6 +59,19 @@ void gguf_pad(FILE *file, long multiple)
 		fputc(0, file);
 }
 
+unsigned char *gguf_q8_0(const float *values, int64_t count)
+{
+	unsigned char *blocks = malloc((size_t)(count / BLOCK * BLOCK_BYTES)), *to = blocks;
+	for (int64_t i = 0; i < count; i += BLOCK, to += BLOCK_BYTES) {
+		const float d = (float)(test_max_abs(values + i, BLOCK) / 127), inverse = d > 0 ? 1 / d : 0;
+		const uint16_t half = smalti_f32_to_f16(d);
+		memcpy(to, &half, sizeof(half));
+		for (int j = 0; j < BLOCK; j++)
+			to[2 + j] = (unsigned char)(int8_t)roundf(values[i + j] * inverse);
+	}
+	return blocks;
+}
+
 void gguf_write(const char *path, const struct smalti_tensor_view *tensors, int64_t count,
 		const char *architecture, const char *key, const char *text)
 {
@@ -67,8 +82,8 @@ void gguf_write(const char *path, const struct smalti_tensor_view *tensors, int6
 	gguf_text_pair(file, "general.architecture", architecture);
 	gguf_text_pair(file, key, text);
 	for (int64_t i = 0; i < count; i++) {
-		gguf_tensor(file, tensors[i].name, tensors[i].rank, tensors[i].shape, types[tensors[i].dtype],
-			    offset);
+		gguf_tensor(file, tensors[i].name, tensors[i].rank, tensors[i].shape,
+			    tensors[i].coding ? Q8_0 : types[tensors[i].dtype], offset);
 		offset += (uint64_t)smalti_round_up(tensors[i].bytes, ALIGNMENT);
 	}
 	for (int64_t i = 0; i < count; i++) {

@@ -19,6 +19,8 @@ void gguf_tensor(FILE *file, const char *name, int rank, const int64_t *shape, u
 		 uint64_t offset);
 /* Writes zeros up to a multiple. */
 void gguf_pad(FILE *file, long multiple);
-/* Writes a file of tensors of F32, F16 and BF16, with a text of metadata. */
+/* Rounds values, whose count is a multiple of 32, to Q8_0: returns blocks of 34 bytes, for free(). */
+unsigned char *gguf_q8_0(const float *values, int64_t count);
+/* Writes a file of tensors of F32, F16 and BF16, coded ones of Q8_0, with a text of metadata. */
 void gguf_write(const char *path, const struct smalti_tensor_view *tensors, int64_t count,
 		const char *architecture, const char *key, const char *text);

@@ -7,6 +7,7 @@
 #include "jobs/adapters.h"
 #include "stage.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,53 @@ static void merged_matrices(void)
 	CHECK(seen == 5, "every merged matrix was seen");
 }
 
+/* Makes magnitudes of columns of an adapter: 1, 1.5, 2, … */
+static void magnitudes_by_column(struct smalti_low_rank *change)
+{
+	change->by_column = true;
+	change->magnitude = malloc((size_t)change->in * sizeof(float));
+	for (int64_t i = 0; i < change->in; i++)
+		change->magnitude[i] = 1 + 0.5f * (float)i;
+}
+
+/* DoRA by column, W' = m · V/‖V‖ of each column of V = W + w·s·B·A, in double. */
+static void columns_of_dora(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const double weight = 0.5;
+	const struct golden golden = {"peft", {{"peft", weight}}};
+	struct smalti_adapter_set *set = open_set(&golden);
+	struct smalti_low_rank *c = &set->uses[0].adapter->changes[2];
+	struct smalti_checkpoint *checkpoint =
+	    open_checkpoint(test_data("golden/transformer-2"), SMALTI_STEM_DIFFUSERS);
+	const struct smalti_tensor_view *tensor = &smalti_checkpoint_entry(checkpoint, c->tensor)->view;
+	const int64_t count = c->out * c->in;
+	float *w = malloc((size_t)count * sizeof(*w)), *found = malloc((size_t)count * sizeof(*found));
+	magnitudes_by_column(c);
+	smalti_tensor_values(tensor, 0, c->out, w);
+	for (int64_t i = 0; i < c->in; i++) {
+		double v[2048], norm = 0;
+		for (int64_t o = 0; o < c->out; o++) {
+			v[o] = (double)w[o * c->in + i];
+			for (int64_t r = 0; r < c->rank; r++)
+				v[o] += weight * c->scale * (double)c->b[o * c->rank + r] *
+					(double)c->a[r * c->in + i];
+			norm += v[o] * v[o];
+		}
+		for (int64_t o = 0; o < c->out; o++)
+			w[o * c->in + i] = (float)((double)c->magnitude[i] * v[o] / sqrt(norm));
+	}
+	struct smalti_merge *merge = NULL;
+	SUCCEEDS(smalti_merge_new(&merge, set, tensor, &error), &error, c->tensor);
+	SUCCEEDS(smalti_merge_rows(merge, 0, c->out, 0, c->in, found, &error), &error, c->tensor);
+	golden_near(found, w, count, 1e-6, c->tensor);
+	smalti_merge_free(merge);
+	free(w);
+	free(found);
+	smalti_checkpoint_close(checkpoint);
+	smalti_adapter_set_free(set);
+}
+
 static void text_encoder(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -227,9 +275,10 @@ static void outputs(void)
 }
 
 static const struct test tests[] = {
-    {"golden outputs", outputs},    {"merged matrices", merged_matrices}, {"merged, f32", merged_f32},
-    {"merged, bf16", merged_bf16},  {"unmerged, f32", unmerged_f32},      {"unmerged, bf16", unmerged_bf16},
-    {"text encoder", text_encoder},
+    {"golden outputs", outputs},         {"merged matrices", merged_matrices},
+    {"merged, f32", merged_f32},         {"merged, bf16", merged_bf16},
+    {"unmerged, f32", unmerged_f32},     {"unmerged, bf16", unmerged_bf16},
+    {"DoRA by column", columns_of_dora}, {"text encoder", text_encoder},
 };
 
 TEST_PROGRAM()

@@ -2,6 +2,7 @@
  *
  * Models whose files have weights of 8 bits, against the reference's outputs. */
 #include "base/int8.h"
+#include "checkpoint/gguf_types.h"
 #include "codelets/codelets.h"
 #include "gguf_file.h"
 #include "golden.h"
@@ -207,6 +208,47 @@ static void transformer_of_gguf(void)
 	smalti_safetensors_close(file);
 }
 
+/* One of which some matrices are Q8_0, against diffusers with the same values. */
+static void transformer_of_q8_0(void)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	char path[512];
+	size_t length;
+	int64_t t;
+	static float v[2 * CHANNELS * SIDE * SIDE];
+	struct smalti_safetensors *reference = golden_open("golden/gguf/dequantised.safetensors"),
+				  *file =
+				      golden_open("golden/transformer-2/diffusion_pytorch_model.safetensors");
+	char *config =
+	    smalti_file_read(test_data("golden/transformer-2/config.json"), 1 << 16, &length, &error);
+	for (int64_t i = 0; i < file->count; i++) {
+		struct smalti_tensor_view *view = &file->tensors[i];
+		if (!strstr(view->name, ".ff.net.2.weight"))
+			continue;
+		float *values = malloc((size_t)smalti_tensor_elements(view) * sizeof(*values));
+		smalti_tensor_values(view, 0, view->shape[0], values);
+		view->data = gguf_q8_0(values, smalti_tensor_elements(view));
+		view->coding = &smalti_gguf_type(8)->coding;
+		view->bytes = smalti_tensor_row_bytes(view, view->shape[0]);
+		free(values);
+	}
+	snprintf(path, sizeof(path), "%s", test_file("q8_0.gguf"));
+	gguf_write(path, file->tensors, file->count, "pixart", "pixart.config", config);
+	memcpy(&t, smalti_safetensors_find(reference, "dit.t")->data, sizeof(t)); /* as ids */
+	denoise(path, false, smalti_safetensors_find(reference, "dit.x")->data,
+		smalti_safetensors_find(reference, "dit.text")->data, (float)t, v);
+	const float *expected = smalti_safetensors_find(reference, "dit.out")->data;
+	printf("\n    Q8_0: %.1e of the largest",
+	       test_max_error(v, expected, COUNT(v)) / test_max_abs(expected, COUNT(v)));
+	golden_near(v, expected, COUNT(v), 2e-5, "Q8_0");
+	for (int64_t i = 0; i < file->count; i++)
+		if (file->tensors[i].coding)
+			free((void *)file->tensors[i].data);
+	free(config);
+	smalti_safetensors_close(file);
+	smalti_safetensors_close(reference);
+}
+
 /* A transformer whose blocks are rows of int8 stays near the one that they were made of; with products of
  * integers it need not have been written so. */
 static void transformer_in_int8(void)
@@ -234,38 +276,32 @@ static void transformer_in_int8(void)
 	}
 }
 
-/* Multiplies a case of the reference, on a device if there is one: by rows of int8, or by integers. */
-static void multiply_case(const struct smalti_safetensors *file, const char *name, bool rounds)
+static const struct smalti_tensor_view *of_case(const struct smalti_safetensors *file, const char *name,
+						const char *part)
+{
+	char text[64];
+	snprintf(text, sizeof(text), "%s.%s", name, part);
+	return smalti_safetensors_find(file, text);
+}
+
+/* Multiplies a case of the reference, on a device if there is one, by rows of weights, and compares. */
+static void multiply_case(const struct smalti_safetensors *file, const char *name, const char *expected,
+			  const void *weights, enum smalti_dtype dtype, bool rounds)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
-	char text[64];
-	const struct smalti_tensor_view *x, *q;
-	snprintf(text, sizeof(text), "%s.x", name);
-	x = smalti_safetensors_find(file, text);
-	snprintf(text, sizeof(text), "%s.int8.q", name);
-	q = smalti_safetensors_find(file, text);
-	snprintf(text, sizeof(text), "%s.int8.scale", name);
-	float *scales = golden_values(smalti_safetensors_find(file, text));
-	snprintf(text, sizeof(text), "%s.%s.y", name, rounds ? "w8a8" : "int8");
-	float *expected = golden_values(smalti_safetensors_find(file, text));
-	snprintf(text, sizeof(text), "%s.bias", name);
-	const struct smalti_tensor_view *bias = smalti_safetensors_find(file, text);
-	const int64_t rows = x->shape[0], in = x->shape[1], out = q->shape[0],
-		      stride = smalti_int8_stride(in);
-	char *weights = calloc((size_t)out, (size_t)stride);
-	float *y = calloc((size_t)(rows * out), sizeof(*y));
-	for (int64_t o = 0; o < out; o++) {
-		memcpy(weights + o * stride, (const char *)q->data + o * in, (size_t)in);
-		memcpy(weights + o * stride + smalti_int8_scale_at(in), &scales[o], sizeof(*scales));
-	}
+	const struct smalti_tensor_view *x = of_case(file, name, "x"), *bias = of_case(file, name, "bias"),
+					*result = of_case(file, name, expected);
+	const int64_t rows = x->shape[0], in = x->shape[1], out = result->shape[1];
+	const int64_t row_bytes = dtype == SMALTI_I8 ? smalti_int8_stride(in) : in * 4;
+	float *values = golden_values(result), *y = calloc((size_t)(rows * out), sizeof(*y));
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "product", 0, &error);
 	const struct matmul_raw_buffers buffers = {
 	    .x = smalti_tile_upload(task_group, rows, in * 4, x->data),
-	    .part0 = smalti_tile_upload(task_group, out, stride, weights),
+	    .part0 = smalti_tile_upload(task_group, out, row_bytes, weights),
 	    .bias = bias ? smalti_tile_upload(task_group, 1, out * 4, bias->data) : NULL,
 	    .y = smalti_tile_new(task_group, rows, out * 4)};
 	const struct matmul_raw_arguments arguments = {.matmul = {.rows = rows, .in = in, .out = out},
-						       .dtype = {SMALTI_I8},
+						       .dtype = {dtype},
 						       .part_out = {out},
 						       .rounds_x = rounds};
 	smalti_task_group_place(task_group, smalti_session_place_count(session) > 1 ? 1 : SMALTI_ANYWHERE);
@@ -280,19 +316,73 @@ static void multiply_case(const struct smalti_safetensors *file, const char *nam
 	smalti_task_group_wait(task_group);
 	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, name);
 	smalti_task_group_free(task_group);
-	golden_near(y, expected, rows * out, 5e-6, name);
-	free(scales);
-	free(expected);
-	free(weights);
+	golden_near(y, values, rows * out, 5e-6, name);
+	free(values);
 	free(y);
+}
+
+/* By rows of int8, and by integers. */
+static void multiply_integers(const struct smalti_safetensors *file, const char *name)
+{
+	const struct smalti_tensor_view *q = of_case(file, name, "int8.q");
+	const int64_t in = q->shape[1], out = q->shape[0], stride = smalti_int8_stride(in);
+	float *scales = golden_values(of_case(file, name, "int8.scale"));
+	char *weights = calloc((size_t)out, (size_t)stride);
+	for (int64_t o = 0; o < out; o++) {
+		memcpy(weights + o * stride, (const char *)q->data + o * in, (size_t)in);
+		memcpy(weights + o * stride + smalti_int8_scale_at(in), &scales[o], sizeof(*scales));
+	}
+	multiply_case(file, name, "int8.y", weights, SMALTI_I8, false);
+	multiply_case(file, name, "w8a8.y", weights, SMALTI_I8, true);
+	free(scales);
+	free(weights);
+}
+
+/* By the values of a form that is decoded where it is read; not every case has each. */
+static void multiply_decoded(const struct smalti_safetensors *file, const char *name, const char *form,
+			     const struct smalti_coding *coding)
+{
+	char part[32];
+	snprintf(part, sizeof(part), "%s.q", form);
+	const struct smalti_tensor_view *codes = of_case(file, name, part);
+	snprintf(part, sizeof(part), "%s.scale", form);
+	const struct smalti_tensor_view *scale = of_case(file, name, part), *w = of_case(file, name, "w");
+	if (!codes)
+		return;
+	struct smalti_tensor_view view = *w;
+	view.usable = false;
+	view.coding = coding;
+	view.data = codes->data;
+	view.bytes = codes->bytes;
+	if (scale)
+		view.scale = (struct smalti_tensor_scale){scale->data, scale->shape[0] > 1, 1};
+	float *weights = calloc((size_t)smalti_tensor_elements(w), sizeof(*weights));
+	smalti_tensor_values(&view, 0, w->shape[0], weights);
+	snprintf(part, sizeof(part), "%s.w", form);
+	const struct smalti_tensor_view *values = of_case(file, name, part);
+	CHECK(!values || memcmp(weights, values->data, (size_t)values->bytes) == 0, part);
+	snprintf(part, sizeof(part), "%s.y", form);
+	multiply_case(file, name, part, weights, SMALTI_F32, false);
+	free(weights);
 }
 
 static void products_are_the_references(void)
 {
 	static const char *const cases[] = {"one", "odd", "prime", "dit", "blocks", "outliers", "ties"};
 	struct smalti_safetensors *file = golden_open("golden/quant/linear.safetensors");
-	for (int i = 0; i < 2 * COUNT(cases); i++)
-		multiply_case(file, cases[i / 2], i % 2);
+	const struct {
+		const char *name;
+		const struct smalti_coding *coding;
+	} forms[] = {{"e4m3", &smalti_coding_e4m3},
+		     {"e4m3-row", &smalti_coding_e4m3},
+		     {"e5m2", &smalti_coding_e5m2},
+		     {"q8_0", &smalti_gguf_type(8)->coding},
+		     {"q4_0", &smalti_gguf_type(2)->coding}};
+	for (int i = 0; i < COUNT(cases); i++) {
+		multiply_integers(file, cases[i]);
+		for (int f = 0; f < COUNT(forms); f++)
+			multiply_decoded(file, cases[i], forms[f].name, forms[f].coding);
+	}
 	smalti_safetensors_close(file);
 }
 
@@ -303,6 +393,7 @@ static const struct test tests[] = {
     {"text encoder in int8", text_encoder_in_int8},
     {"memory of a large encoder", memory_of_a_large_encoder},
     {"transformer of GGUF", transformer_of_gguf},
+    {"transformer of Q8_0", transformer_of_q8_0},
     {"transformer in int8", transformer_in_int8},
 };
 

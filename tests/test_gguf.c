@@ -52,6 +52,37 @@ static void every_type_has_its_values(void)
 	smalti_gguf_close(file);
 }
 
+/* Tensors of whole files, under the names that they have here. */
+static void tensors_have_their_values(void)
+{
+	struct smalti_safetensors *golden = golden_open("golden/gguf/dequantised.safetensors");
+	int seen = 0;
+	for (int64_t i = 0; i < golden->count; i++) {
+		const struct smalti_tensor_view *expected = &golden->tensors[i];
+		const char *name = strstr(expected->name, ".encoder.");
+		struct smalti_error error = SMALTI_NO_ERROR;
+		struct smalti_tensor_view view;
+		char path[128];
+		if (!name)
+			continue;
+		snprintf(path, sizeof(path), "golden/gguf/%.*s.gguf", (int)(name - expected->name),
+			 expected->name);
+		struct smalti_checkpoint *file =
+		    smalti_checkpoint_open(test_data(path), SMALTI_STEM_T5, NULL, &error);
+		SUCCEEDS(file ? 0 : -1, &error, path);
+		SUCCEEDS(smalti_checkpoint_find(file, name + 1, 2, expected->shape, &view, &error), &error,
+			 expected->name);
+		float *values = malloc((size_t)expected->bytes);
+		smalti_tensor_values(&view, 0, expected->shape[0], values);
+		CHECK(memcmp(values, expected->data, (size_t)expected->bytes) == 0, expected->name);
+		free(values);
+		smalti_checkpoint_close(file);
+		seen++;
+	}
+	CHECK(seen == 12, "all tensors");
+	smalti_safetensors_close(golden);
+}
+
 static void metadata_have_their_types(void)
 {
 	struct smalti_gguf *file = open_golden("golden/gguf/types.gguf");
@@ -104,6 +135,7 @@ static void damaged_files_are_refused(void)
 {
 	static const struct bad cases[] = {
 	    {"good", "GGUF", 3, 1, 0, "a", 1, {32}, 8, 0, SMALTI_OK, NULL},
+	    {"good, of version 2", "GGUF", 2, 1, 0, "a", 1, {32}, 8, 0, SMALTI_OK, NULL},
 	    {"magic", "GGML", 3, 1, 0, "a", 1, {32}, 8, 0, SMALTI_EFORMAT, "GGUF"},
 	    {"version", "GGUF", 1, 1, 0, "a", 1, {32}, 8, 0, SMALTI_EUNSUPPORTED, "version 1"},
 	    {"big-endian", "GGUF", 3u << 24, 1, 0, "a", 1, {32}, 8, 0, SMALTI_EUNSUPPORTED, "little-endian"},
@@ -265,6 +297,7 @@ static void a_directory_has_one_file(void)
 
 static const struct test tests[] = {
     {"every type has its values", every_type_has_its_values},
+    {"tensors of files", tensors_have_their_values},
     {"metadata", metadata_have_their_types},
     {"names of T5", names_of_t5},
     {"damaged files", damaged_files_are_refused},

@@ -73,6 +73,10 @@ static void values_are_scaled(void)
 		float values[4];
 	} cases[] = {
 	    {"plain fp8", {WEIGHT("F8_E4M3", fp8)}, {1, 2, -1, 0}},
+	    {"plain fp8 of the other kind", {WEIGHT("F8_E5M2", fp8)}, {0.5f, 2, -0.5f, 0}},
+	    {"a scale without axes, and one of the inputs",
+	     {WEIGHT("F8_E4M3", fp8), {"x.weight_scale", "F32", "[]", one, 4}, F32S("x.scale_input", one)},
+	     {0.5f, 1, -0.5f, 0}},
 	    {"one scale", {WEIGHT("F8_E4M3", fp8), F32S("x.scale_weight", one), MARKER}, {0.5f, 1, -0.5f, 0}},
 	    {"a scale for each row", {WEIGHT("F8_E4M3", fp8), F32S("x.weight_scale", two)}, {0.5f, 1, -2, 0}},
 	    {"integers", {WEIGHT("I8", i8), F32S("x.weight_scale", two)}, {0.5f, -63.5f, 200, 0}},
