@@ -19,6 +19,7 @@ mkdir merged
 merged base
 merged peft --lora "$golden/peft"
 merged diffusers --lora "$golden/diffusers"
+merged diffusers-plain --lora "$golden/diffusers-plain"
 merged old --lora "$golden/old"
 merged flat --lora "$golden/flat/lora.safetensors"
 merged dora --lora "$golden/dora"
@@ -32,6 +33,7 @@ line() {
     line base
     line peft "$golden/peft"
     line diffusers "$golden/diffusers"
+    line diffusers-plain "$golden/diffusers-plain"
     line old "$golden/old"
     line flat "$golden/flat/lora.safetensors"
     line mix "$golden/peft:0.7,$golden/flat/lora.safetensors:-0.5"
@@ -59,7 +61,7 @@ cmp merged/base.png single/base.png
 again() {
     "$SMALTI" generate "${image[@]}" -P "$1" -o single/ --resume --json
 }
-[ "$(again lines.jsonl | grep -c '"status":"skipped"')" -eq 6 ] || fail "not all were skipped: $(again lines.jsonl)"
+[ "$(again lines.jsonl | grep -c '"status":"skipped"')" -eq 7 ] || fail "not all were skipped: $(again lines.jsonl)"
 line peft "$golden/peft:0.5" >other.jsonl
 cp single/peft.png before.png
 [ "$(again other.jsonl | grep -c '"status":"skipped"')" -eq 0 ] || fail "another weight was skipped"
@@ -136,7 +138,8 @@ for thread in threads:
 assert not wrong, wrong[:3]
 half, end = max(sizes[:len(sizes) // 2]), max(sizes[len(sizes) // 2:])
 assert end <= half + 60, ("memory grows", half, end)
-for lora, words in ("b", b"no adapter"), ("adapter-1", b"no adapter"), ("", b"no adapter"), ("a1,", b"no adapter"), (3, b"lora"):
+for lora, words in ("b", b"no adapter"), ("adapter-1", b"no adapter"), ("", b"no adapter"), ("a1,", b"no adapter"), (3, b"lora"), \
+        ("a1:x", b"NAME:WEIGHT"), ("a1:2:3", b"NAME:WEIGHT"), ("a1:", b"NAME:WEIGHT"), ("a1:1e9", b"NAME:WEIGHT"):
     answer = ask({"prompt": "a red star", "lora": lora})
     assert words in answer, (lora, answer[:300])
 print(f"{requests} requests, {half:.0f} MB, then {end:.0f} MB")

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/adapters.h"
 #include "jobs/variants.h"
 #include "serve/serve.h"
 
@@ -74,6 +75,22 @@ static int fail_unknown(const struct smalti_string_list *loras, const char *name
 			   (int)smalti_min((int64_t)length, 99), name, *known ? known : "none");
 }
 
+/* Checks that behind the name, in the `whole` bytes of NAME[:WEIGHT], there is nothing but a number: anything
+ * else would become part of a path. */
+static int check_weight(const char *text, size_t name, size_t whole, struct smalti_error *error)
+{
+	struct smalti_lora lora;
+	SCOPED(free) char *copy = smalti_format(error, "%.*s", (int)whole, text);
+	if (!copy)
+		return -1;
+	if (smalti_lora_read(copy, "lora", &lora, error) == 0 && strlen(lora.path) == name)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL,
+			   "\"lora\": expected NAME or NAME:WEIGHT, a number from -1000 to 1000, found "
+			   "\"%.*s\"",
+			   (int)smalti_min((int64_t)whole, 99), text);
+}
+
 char *smalti_serve_loras_paths(const struct smalti_string_list *loras, const char *text,
 			       struct smalti_error *error)
 {
@@ -85,6 +102,8 @@ char *smalti_serve_loras_paths(const struct smalti_string_list *loras, const cha
 			fail_unknown(loras, at, length, error);
 			return NULL;
 		}
+		if (check_weight(at, length, whole, error) < 0)
+			return NULL;
 		char *longer = smalti_format(error, "%s%s%s%.*s", paths, *paths ? "," : "", path,
 					     (int)(whole - length), at + length);
 		free(paths);
