@@ -2,6 +2,7 @@
 #include "fuzz.h"
 
 #include "base/parse.h"
+#include "jobs/adapters.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,10 @@ FUZZER(data, size)
 		abort();
 	uint64_t seed;
 	smalti_parse_seed(text, &seed, &error);
+	struct smalti_lora lora;
+	if (!smalti_lora_read(text, "adapter", &lora, &error) &&
+	    (!*lora.path || !(lora.weight >= -1000 && lora.weight <= 1000)))
+		abort();
 	free(text);
 	return 0;
 }
