@@ -20,9 +20,14 @@ fi
 cd "$work"
 "$python" "$source/tests/convert_pth.py" "$work"
 
-# What was converted computes what PixArt's code does.
+# What was converted computes what PixArt's code does, on CPUs and, where there is PoCL, on its device.
+forward() {
+    "$(dirname "$SMALTI")/tests/forward" "$1" "$SMALTI_TESTDATA/golden/pth/forward.safetensors" "$1"
+}
 for kind in sigma sigma-ema alpha-f16; do
-    "$(dirname "$SMALTI")/tests/forward" "$kind" "$SMALTI_TESTDATA/golden/pth/forward.safetensors" "$kind"
+    forward $kind
+    POCL_DEVICES=basic STARPU_OPENCL_ON_CPUS=1 STARPU_NOPENCL=1 STARPU_NCPU=1 STARPU_SCHED=eager STARPU_WORKERS_NOBIND=1 \
+        STARPU_HOME=$work forward $kind
 done
 
 # The command says what makes a directory of such a file.

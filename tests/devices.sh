@@ -78,6 +78,23 @@ golden dmda 'VAE encoder, bf16' 'T5, f16' 'DiT, f16' 'VAE encoder, f16'
 for subject in coded_weights adapters; do
     STARPU_NCPU=1 STARPU_SCHED=eager "$programs/test_$subject" >"$work/log" 2>&1 || fail "$subject: $(cat "$work/log")"
 done
+SMALTI_TEST='three steps' STARPU_NCPU=1 STARPU_SCHED=eager "$programs/test_adapter_training" >"$work/log" 2>&1 ||
+    fail "training of adapters: $(cat "$work/log")"
+grep -q 'tests  *1  *1  *1 ' "$work/log" || fail "test_adapter_training has no case 'three steps'"
+
+unset STARPU_NOPENCL # it overrides --opencl
+
+# The latents of adapters, merged and of a single prompt.
+lora=$SMALTI_TESTDATA/golden/lora
+for where in cpu pocl; do
+    options=(--size 96x64 --steps 3 --save-latents -q --cpus 1)
+    [ $where = cpu ] || options+=(--opencl 2 --sched eager)
+    "$SMALTI" generate "${options[@]}" -p 'a red star' --lora "$lora/dora:0.5" -o "$work/merged-$where.png"
+    echo "{\"id\": \"single-$where\", \"prompt\": \"a red star\", \"lora\": \"$lora/peft:0.7\"}" |
+        "$SMALTI" generate "${options[@]}" -P - -o "$work/"
+done
+near merged-pocl 5e-4 merged-cpu
+near single-pocl 5e-4 single-cpu
 
 # A text encoder whose inputs are rounded, by integers on a device alone and on CPUs.
 for where in cpu device; do
