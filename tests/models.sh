@@ -99,7 +99,7 @@ header=$(od -An -t u8 -N 8 model/transformer/$weights)
 # shellcheck disable=SC2059 # the format is the bytes
 printf "\\x$(printf %02x $(((header + 11) & 255)))\\x$(printf %02x $(((header + 11) >> 8 & 255)))" |
     dd of=model/transformer/$weights conv=notrunc status=none
-refuse 1 'attn1.to_q.weight [144, 144] is missing; LoRA weights are beside it, not merged: merge them' generate -m model
+refuse 1 "attn1.to_q.weight [144, 144] is missing; LoRA weights are beside it, not merged: merge them with peft's merge_and_unload()" generate -m model
 mkdir adapter
 touch adapter/adapter_config.json adapter/adapter_model.safetensors
 for option in --transformer --vae -m; do

@@ -443,8 +443,7 @@ int smalti_checkpoint_find(const struct smalti_checkpoint *checkpoint, const cha
 				   checkpoint->directory, name, wanted,
 				   has_base_layer(checkpoint, name)
 				       ? "; LoRA weights are beside it, not merged: merge them with "
-					 "diffusers' fuse_lora() and "
-					 "unload_lora_weights(), and save it"
+					 "peft's merge_and_unload(), and save it"
 				       : "");
 	if (entry->unscaled)
 		return smalti_fail(

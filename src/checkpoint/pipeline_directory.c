@@ -141,7 +141,7 @@ static int fail_adapter(const char *directory, struct smalti_error *error)
 			return smalti_fail(
 			    error, SMALTI_EUNSUPPORTED,
 			    "%s: holds LoRA weights (%s), no model: give them to --lora of generate, "
-			    "extract or serve, or merge them into a model by diffusers' fuse_lora()",
+			    "extract or serve, or merge them into a model by peft's merge_and_unload()",
 			    directory, adapters[i]);
 	return 0;
 }

@@ -43,7 +43,7 @@ static void say(const struct smalti_checkpoint *checkpoint, int64_t count, const
 	smalti_fail(
 	    &line, SMALTI_EUNSUPPORTED, "%.200s: %lld tensor%s not used: %s%s%s", checkpoint->directory,
 	    (long long)count, count == 1 ? " is" : "s are", names, count > NAMED ? ", ..." : "",
-	    lora ? "; merge LoRA weights into the model with diffusers' fuse_lora() and save it" : "");
+	    lora ? "; merge LoRA weights into the model with peft's merge_and_unload() and save it" : "");
 	smalti_unused_say(note, &line);
 }
 
