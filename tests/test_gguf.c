@@ -265,6 +265,40 @@ static void configuration_of_t5(void)
 	smalti_checkpoint_close(weights);
 }
 
+/* The other architecture of T5, and names with stable-diffusion.cpp's prefix. */
+static void configuration_of_whole_t5(void)
+{
+	static const struct {
+		const char *key;
+		uint32_t value;
+	} pairs[] = {{"t5.embedding_length", 8},     {"t5.block_count", 2},
+		     {"t5.feed_forward_length", 16}, {"t5.attention.head_count", 2},
+		     {"t5.attention.key_length", 4}, {"t5.attention.relative_buckets_count", 32}};
+	enum { ROWS = 6, WIDTH = 8 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_t5_config config;
+	char path[512];
+	snprintf(path, sizeof(path), "%s", test_file("t5.gguf"));
+	FILE *file = fopen(path, "wb");
+	gguf_header(file, 3, 1, COUNT(pairs) + 1);
+	gguf_text_pair(file, "general.architecture", "t5");
+	for (int i = 0; i < COUNT(pairs); i++)
+		gguf_u32_pair(file, pairs[i].key, pairs[i].value);
+	gguf_tensor(file, "text_encoders.t5xxl.transformer.shared.weight", 2, (const int64_t[]){ROWS, WIDTH},
+		    0, 0);
+	gguf_pad(file, 32);
+	for (int i = 0; i < ROWS * WIDTH; i++)
+		gguf_integer(file, 0, 4);
+	fclose(file);
+	struct smalti_checkpoint *weights = smalti_checkpoint_open(path, SMALTI_STEM_T5, NULL, &error);
+	SUCCEEDS(weights ? 0 : -1, &error, path);
+	SUCCEEDS(smalti_t5_config_open(path, weights, &config, &error), &error, path);
+	CHECK(config.vocabulary == ROWS && config.width == WIDTH && config.layers == 2, "extents");
+	CHECK(config.ff_width == 16 && config.heads == 2 && config.head_dim == 4 && config.buckets == 32,
+	      "extents of a layer");
+	smalti_checkpoint_close(weights);
+}
+
 static void files_of_other_models_are_refused(void)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
@@ -303,6 +337,7 @@ static const struct test tests[] = {
     {"damaged files", damaged_files_are_refused},
     {"overlap and repetition", tensors_neither_overlap_nor_repeat},
     {"configuration of T5", configuration_of_t5},
+    {"configuration of whole T5", configuration_of_whole_t5},
     {"other models", files_of_other_models_are_refused},
     {"one file in a directory", a_directory_has_one_file},
 };
