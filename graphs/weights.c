@@ -110,6 +110,14 @@ static bool is_coded(const struct smalti_weight *weight)
 	return coded;
 }
 
+bool smalti_weights_have_int8(const struct smalti_weights *weights)
+{
+	for (const struct smalti_weight *weight = weights->first; weight; weight = weight->next)
+		if (weight->source.kind == SMALTI_WEIGHT_INT8)
+			return true;
+	return false;
+}
+
 void smalti_weights_leave_raw(struct smalti_weights *weights)
 {
 	for (struct smalti_weight *weight = weights->first; weight; weight = weight->next)

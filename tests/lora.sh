@@ -57,6 +57,32 @@ END
 cmp merged/base.png single/base.png
 ! cmp -s single/base.png single/peft.png || fail "the adapter changes nothing"
 
+# Beside weights in 8 bits, which merging would round anew, an adapter of all images has the bits of a single prompt's. DoRA is
+# merged there, too.
+"$SMALTI" quantize -q "$golden/../transformer-2" int8
+line peft "$golden/peft" >one.jsonl
+beside() {
+    local name=$1
+    shift
+    "$SMALTI" generate "${image[@]}" -p "$prompt" -o "beside/$name.png" --lora "$golden/peft" "$@"
+    "$SMALTI" generate "${image[@]}" -P one.jsonl -o "beside/$name-prompt/" "$@"
+    cmp "beside/$name.safetensors" "beside/$name-prompt/peft.safetensors" || fail "$name: --lora has not the bits of the prompt's"
+    "$SMALTI" generate "${image[@]}" -p "$prompt" -o "beside/$name-base.png" "$@"
+    ! cmp -s "beside/$name.png" "beside/$name-base.png" || fail "$name: the adapter changes nothing"
+}
+mkdir beside
+beside int8 --transformer int8
+beside w8a8 --precision w8a8
+"$SMALTI" generate "${image[@]}" -p "$prompt" -o beside/dora.png --lora "$golden/dora" --transformer int8
+! cmp -s beside/dora.png beside/int8-base.png || fail "DoRA changes nothing"
+PYTHONPATH=$tests python3 - <<'END' || fail "an adapter beside 8 bits"
+from outputs import tensors
+merged, beside = (tensors(f"{name}.safetensors")["latents"] for name in ("merged/peft", "beside/int8"))
+error = max(abs(a - b) for a, b in zip(merged, beside)) / max(map(abs, merged))
+print(f"    beside int8: {error:.1e} of the largest latent from f32")
+assert error <= 0.05, error
+END
+
 # An image is known by its adapters' values and weights: the same are skipped, others are made again.
 again() {
     "$SMALTI" generate "${image[@]}" -P "$1" -o single/ --resume --json
@@ -81,7 +107,7 @@ for lora in "$golden/dora" "$golden/t5/lora.safetensors"; do
     expect 1 "give it to all, with --lora" "$SMALTI" generate -q --size 16x16 --steps 1 -P refused.jsonl -o refused/
 done
 echo "{\"prompt\": \"a red star\", \"lora\": \"$golden/peft\"}" >twice.jsonl
-expect 1 "merged already" "$SMALTI" generate -q --size 16x16 --steps 1 -P twice.jsonl -o refused/ --lora "$golden/peft"
+expect 1 "adapters of all images already" "$SMALTI" generate -q --size 16x16 --steps 1 -P twice.jsonl -o refused/ --lora "$golden/peft"
 "$SMALTI" generate -q "${small[@]}" --lora "$golden/t5/lora.safetensors"
 
 # Twenty adapters in random turns through the server: each image as alone.

@@ -95,8 +95,9 @@ static int fill(const struct smalti_dit *dit, const struct smalti_strategy *stra
 	if (shards->count > 1 && dit->adapted)
 		return smalti_fail(
 		    error, SMALTI_EUNSUPPORTED,
-		    "heads cannot be cut for adapters of single requests or in training: merge "
-		    "them into the model (--lora), or cut tokens (patch, ring)");
+		    "heads cannot be cut for adapters that are not merged, as those of single requests, "
+		    "in training, and beside weights in 8 bits or of the mapped file: cut tokens (patch, "
+		    "ring)");
 	if (shards->count > 1 && !smalti_weights_train(dit->denoiser.weights) &&
 	    smalti_weight_is_raw(dit->blocks[0].ff_in.weight))
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,

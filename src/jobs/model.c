@@ -72,7 +72,7 @@ static int open_transformer_files(struct smalti_model *model, char *const *paths
 		   : -1;
 }
 
-/* Reads the adapters that are merged into the weights of both checkpoints. */
+/* Reads the adapters. Those of the text encoder are merged into its weights. */
 static int open_adapters(struct smalti_model *model, const struct smalti_model_options *o,
 			 struct smalti_error *error)
 {
@@ -89,7 +89,7 @@ static int open_adapters(struct smalti_model *model, const struct smalti_model_o
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%s: it changes the text encoder, whose features are given",
 				   o->loras[0].path);
-	model->text.checkpoint->adapters = model->dit_checkpoint->adapters = model->adapters;
+	model->text.checkpoint->adapters = model->adapters;
 	return 0;
 }
 
@@ -117,8 +117,8 @@ static int open_vae(struct smalti_model *model, char *const *paths, const char *
 }
 
 /* Fits weights into half of the memory left for them and the images. Packed ones else stay as the file has
- * them; the text encoder's are else given back behind their readers. */
-static void fit_into_memory(struct smalti_model *model)
+ * them; the text encoder's are else given back behind their readers. *raw: whether the transformer's stay. */
+static void fit_into_memory(struct smalti_model *model, bool *raw)
 {
 	struct smalti_text_encoder *text = model->text.model;
 	const int64_t room = model->session->memory - SMALTI_PROGRAM_BYTES - model->held_bytes;
@@ -126,7 +126,8 @@ static void fit_into_memory(struct smalti_model *model)
 	if (streams)
 		text->functions->stream(text);
 	int64_t left = room - smalti_weights_bytes(text->weights) - smalti_weights_bytes(model->vae->weights);
-	if (smalti_weights_bytes(model->denoiser->weights) > left / 2) {
+	*raw = smalti_weights_bytes(model->denoiser->weights) > left / 2;
+	if (*raw) {
 		smalti_weights_leave_raw(model->denoiser->weights);
 		model->mapped_bytes += smalti_weights_file_bytes(model->denoiser->weights);
 	}
@@ -139,6 +140,39 @@ static void fit_into_memory(struct smalti_model *model)
 	if (text->functions->mapped_bytes(text) > left / 2)
 		text->functions->stream(text);
 	model->mapped_bytes += text->functions->mapped_bytes(text);
+}
+
+/* Tells whether only merging does what the adapters do to the transformer. */
+static bool have_to_merge(const struct smalti_adapter_set *adapters)
+{
+	for (int i = 0; i < adapters->count; i++)
+		for (int64_t k = 0; k < adapters->uses[i].adapter->count; k++) {
+			const struct smalti_low_rank *change = &adapters->uses[i].adapter->changes[k];
+			if (change->component == SMALTI_TRANSFORMER && change->magnitude)
+				return true;
+		}
+	return false;
+}
+
+/* Gives the transformer its adapters: beside weights in 8 bits, which would round them away, and beside those
+ * of the mapped file, which would be made in memory; else merged. */
+static int use_adapters(struct smalti_model *model, bool raw, struct smalti_error *error)
+{
+	struct smalti_denoiser *plain = model->denoiser;
+	if (!model->adapters || !smalti_adapter_set_changes(model->adapters, SMALTI_TRANSFORMER))
+		return 0;
+	if ((raw || smalti_weights_have_int8(plain->weights)) && !have_to_merge(model->adapters)) {
+		model->base = plain;
+		model->denoiser = plain->functions->adapted(plain, model->task_group, model->adapters, error);
+		return model->denoiser ? 0 : -1;
+	}
+	smalti_denoiser_free(plain);
+	model->dit_checkpoint->adapters = model->adapters;
+	if (open_transformer(model, error) < 0)
+		return -1;
+	if (raw)
+		smalti_weights_leave_raw(model->denoiser->weights);
+	return 0;
 }
 
 static int make_digest(struct smalti_model *model, char *const *paths, struct smalti_error *error)
@@ -202,8 +236,9 @@ static int open_parts(struct smalti_model *model, char *const *paths, const stru
 		return -1;
 	if (look_for_unused(model, error) < 0)
 		return -1;
-	fit_into_memory(model);
-	return make_digest(model, paths, error);
+	bool raw;
+	fit_into_memory(model, &raw);
+	return use_adapters(model, raw, error) < 0 ? -1 : make_digest(model, paths, error);
 }
 
 struct smalti_model *smalti_model_open(struct smalti_session *session,
@@ -258,6 +293,7 @@ void smalti_model_close(struct smalti_model *model)
 	smalti_variants_free(model->variants);
 	smalti_vae_net_free(model->encoder);
 	smalti_denoiser_free(model->denoiser);
+	smalti_denoiser_free(model->base);
 	smalti_prompt_encoder_close(&model->text);
 	smalti_task_group_free(model->task_group);
 	smalti_checkpoint_close(model->vae_checkpoint);

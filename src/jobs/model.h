@@ -16,10 +16,11 @@ struct smalti_model {
 	struct smalti_task_group *task_group; /* of the tasks that make weights */
 	enum smalti_precision precision;
 	struct smalti_prompt_encoder text;
-	struct smalti_adapter_set *adapters; /* merged into text encoder and transformer; NULL: none */
+	struct smalti_adapter_set *adapters; /* of all images; NULL: none */
 	struct smalti_variants *variants;    /* with adapters of single requests */
 	struct smalti_checkpoint *dit_checkpoint, *vae_checkpoint;
-	struct smalti_denoiser *denoiser;
+	struct smalti_denoiser *denoiser;             /* with the adapters */
+	struct smalti_denoiser *base;                 /* without them, if they are not merged; else NULL */
 	struct smalti_transformer_config transformer; /* from which it was made */
 	struct smalti_vae_net *vae;                   /* the decoder */
 	struct smalti_vae_net *encoder;               /* NULL: there is none, because of */

@@ -99,7 +99,7 @@ static int fill(struct smalti_variant *variant, const struct smalti_model *model
 	if (model->adapters)
 		return smalti_fail(
 		    error, SMALTI_EUNSUPPORTED,
-		    "lora: the model has adapters merged already: name them in every request, or "
+		    "lora: the model has adapters of all images already: name them in every request, or "
 		    "give none of its own to a request");
 	variant->lora = smalti_format(error, "%s", lora);
 	variant->adapters = variant->lora ? read_adapters(model, lora, error) : NULL;
