@@ -42,6 +42,27 @@ grep -qaF '"strength":0.8' images/two.png || fail 'two: the default strength'
 grep -qaF '"keep_original":true' one.png || fail 'one: keep_original'
 ! cmp -s images/two.png images/three.png || fail 'the strength changes nothing'
 
+# A line begins with the image of an earlier one, also where an older file has that name; --resume then makes nothing.
+cat >chain.jsonl <<LINES
+{"id": "first", "prompt": "a red star"}
+{"id": "second", "prompt": "a blue ring", "image": "./chain/first.png", "strength": 0.75}
+{"id": "third", "prompt": "a yellow heart", "image": "chain/second.png", "mask": "chain/first.png", "strength": 1}
+LINES
+for ((run = 0; run < 2; run++)); do
+    generate -P chain.jsonl -o chain/
+    generate -p 'a blue ring' --image chain/first.png --strength 0.75 -o link.png
+    cmp link.png chain/second.png || fail 'the second image is not that of the first'
+    cp chain/third.png "third-$run.png"
+    cp "$golden/photo.png" chain/first.png
+    cp "$golden/photo.png" chain/second.png
+done
+cmp third-0.png third-1.png || fail 'a line began with an older file'
+generate -P chain.jsonl -o chain/ --resume 2>err && fail 'a foreign image was replaced'
+rm chain/*
+generate -P chain.jsonl -o chain/
+"$SMALTI" generate --size 48x32 --steps 4 -P chain.jsonl -o chain/ --resume --json >out
+[ "$(grep -c '"status":"skipped"' out)" -eq 3 ] || fail "made again: $(cat out)"
+
 # --resume makes again what begins with another image.
 generate -p 'a red star' --image "$golden/init.png" -o again/
 stat -c %i again/1.png >first

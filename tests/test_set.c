@@ -21,7 +21,9 @@ static void every_hash_once(void)
 		CHECK(added == MANY, "all are new");
 		CHECK(again == MANY, "none is new");
 		CHECK(set.count == MANY, "count");
+		CHECK(smalti_set_has(&set, 5 * steps[s]) && !smalti_set_has(&set, ~steps[s]), "found");
 		smalti_set_free(&set);
+		CHECK(!smalti_set_has(&set, 5 * steps[s]), "found in none");
 		CHECK(set.count == 0 && smalti_set_add(&set, 7, &error) == 1, "empty after it was freed");
 		smalti_set_free(&set);
 	}

@@ -28,6 +28,11 @@ static int grow(struct smalti_set *set, struct smalti_error *error)
 	return 0;
 }
 
+bool smalti_set_has(const struct smalti_set *set, uint64_t hash)
+{
+	return set->count > 0 && *find(set, hash + (hash == 0));
+}
+
 int smalti_set_add(struct smalti_set *set, uint64_t hash, struct smalti_error *error)
 {
 	if (2 * set->count >= set->capacity && grow(set, error) < 0)

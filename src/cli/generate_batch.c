@@ -283,12 +283,23 @@ struct smalti_plan *smalti_generation_resolve(struct smalti_generation *generati
 	return plan;
 }
 
+/* Waits for the images so far if the item begins with one of them. */
+static void wait_for_pictures(struct smalti_generation *generation, struct smalti_batch *batch,
+			      const struct smalti_item *item)
+{
+	const struct smalti_output *output = &generation->output;
+	if ((item->image && smalti_output_has(output, item->image)) ||
+	    (item->mask && smalti_output_has(output, item->mask)))
+		smalti_batch_wait(batch);
+}
+
 static void make_images(struct smalti_generation *generation, struct smalti_batch *batch,
 			struct smalti_item *item)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t images = item->request.images;
 	int64_t image = 0;
+	wait_for_pictures(generation, batch, item);
 	struct smalti_plan *plan = smalti_generation_resolve(generation, item, &error);
 	int status = plan ? 0 : -1;
 	if (plan && !generation->share)

@@ -134,6 +134,19 @@ int smalti_output_claim(struct smalti_output *output, const char *id, int64_t im
 	return added > 0 ? 0 : -1;
 }
 
+bool smalti_output_has(const struct smalti_output *output, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const size_t length = strlen(name), suffix = strlen(output->suffix);
+	struct stat here, there;
+	if (!output->directory || length <= suffix || strcmp(name + length - suffix, output->suffix) != 0 ||
+	    !smalti_set_has(&output->names, XXH3_64bits(name, length - suffix)))
+		return false;
+	SCOPED(free) char *directory = smalti_directory_of(path, NULL);
+	return directory && stat(directory, &there) == 0 && stat(output->directory, &here) == 0 &&
+	       here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
 /* Returns the path if a file may be made there. */
 static char *checked(char *path, struct smalti_error *error)
 {
