@@ -251,8 +251,7 @@ int smalti_parameters_read(const struct smalti_parameters *parameters, struct sm
 		if (view.coding && trains)
 			return smalti_fail(error, SMALTI_EUNSUPPORTED,
 					   "%s: tensor %s is %s: training changes weights of F32, F16 or "
-					   "BF16 only; an adapter "
-					   "(--lora-rank) leaves them as they are",
+					   "BF16 only; an adapter (--lora-rank) leaves them as they are",
 					   checkpoint->directory, tensor.name, view.stored);
 		read_value(&parameters->list[i], task_group, &view);
 	}

@@ -88,14 +88,15 @@ static bool is_read(const struct smalti_weight *weight)
 	return weight->slice || !parameter_of(weight, 0)->cut.is_part;
 }
 
-/* Tells whether products round it. */
+/* Tells whether products round the weight to 16 bits. */
 static bool is_rounded(const struct smalti_weight *weight)
 {
 	const struct smalti_weight_source *source = &weight->source;
 	return source->kind == SMALTI_WEIGHT_MATRIX && source->compute != SMALTI_F32 && is_read(weight);
 }
 
-/* Tells whether part `index` is rounded in each step. A base is stored so. */
+/* Tells whether part `index` is rounded in each step. That of an adapter's base is rounded once, when it is
+ * read. */
 static bool is_rounded_anew(const struct smalti_weight *weight, int index)
 {
 	return is_rounded(weight) && parameter_of(weight, index)->dtype == SMALTI_F32;

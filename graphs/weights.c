@@ -113,7 +113,7 @@ static bool is_coded(const struct smalti_weight *weight)
 bool smalti_weights_have_int8(const struct smalti_weights *weights)
 {
 	for (const struct smalti_weight *weight = weights->first; weight; weight = weight->next)
-		if (weight->source.kind == SMALTI_WEIGHT_INT8)
+		if (smalti_weight_is_int8(weight))
 			return true;
 	return false;
 }

@@ -76,7 +76,7 @@ int64_t smalti_weights_read_bytes(const struct smalti_weights *weights);
 int64_t smalti_weights_device_bytes(const struct smalti_weights *weights);
 int64_t smalti_weight_device_bytes(const struct smalti_weight *weight);
 /* @} */
-/* Tells whether products read some of them as integers of 8 bits. */
+/* Tells whether the form of one at least is rows of int8. */
 bool smalti_weights_have_int8(const struct smalti_weights *weights);
 /* Leaves the matrices of smalti_weights_linear() unpacked, before the first use of a weight. Products read
  * the file's form, which is slower and takes no memory. Results differ by rounding. */

@@ -321,7 +321,7 @@ static void multiply_case(const struct smalti_safetensors *file, const char *nam
 	free(y);
 }
 
-/* By rows of int8, and by integers. */
+/* Multiplies a case by rows of int8, and by integers. */
 static void multiply_integers(const struct smalti_safetensors *file, const char *name)
 {
 	const struct smalti_tensor_view *q = of_case(file, name, "int8.q");
@@ -338,7 +338,7 @@ static void multiply_integers(const struct smalti_safetensors *file, const char 
 	free(weights);
 }
 
-/* By the values of a form that is decoded where it is read; not every case has each. */
+/* Multiplies a case by the values of a form that is decoded where it is read; not every case has each. */
 static void multiply_decoded(const struct smalti_safetensors *file, const char *name, const char *form,
 			     const struct smalti_coding *coding)
 {

@@ -12,5 +12,6 @@ struct smalti_set {
 
 /* Adds a hash. 1: added, 0: it was there, -1: no memory. */
 int smalti_set_add(struct smalti_set *set, uint64_t hash, struct smalti_error *error);
+/* Tells whether a hash was added. */
 bool smalti_set_has(const struct smalti_set *set, uint64_t hash);
 void smalti_set_free(struct smalti_set *set);

@@ -35,7 +35,7 @@ void smalti_output_close(struct smalti_output *output);
 int smalti_output_claim(struct smalti_output *output, const char *id, int64_t images,
 			struct smalti_error *error);
 
-/* Tells whether a path is that of an image whose name was taken. */
+/* Tells whether a path is that of an image that smalti_output_claim() has reserved. */
 bool smalti_output_has(const struct smalti_output *output, const char *path);
 
 /* Returns the image's path; only a file may be there. Free with free(). */

@@ -42,9 +42,10 @@ void smalti_training_log_step(struct smalti_training_log *log, const struct smal
 			      int64_t epoch, const struct smalti_step_result *result, double data_seconds);
 void smalti_training_log_evaluation(struct smalti_training_log *log, int64_t step, const char *of,
 				    const struct smalti_evaluation *evaluation);
-/* Adds a line {KEY: TEXT}. */
+/* Adds the line of a checkpoint: the bytes of its tensors, and the seconds that it took. */
 void smalti_training_log_checkpoint(struct smalti_training_log *log, int64_t step, int64_t bytes,
 				    double seconds);
+/* Adds a line {KEY: TEXT}. */
 void smalti_training_log_note(struct smalti_training_log *log, const char *key, const char *text);
 /* Closes the log, with what devices did, if there are any. */
 void smalti_training_log_close(struct smalti_training_log *log);
