@@ -12,9 +12,12 @@
 enum {
 	DEPTH = SMALTI_RAW_DEPTH,
 	X_STRIDE = DEPTH + LINE, /* not a power of two: rows would share places in the cache */
-	TURN = 64,               /* inputs between two turns of prefetching and copying */
-	BLOCK = 1 << 18,         /* bytes in a block of x, at most: two are half of a small second cache */
-	MANY = 256               /* rows in a block, at most: of more, converting weights costs nothing */
+	/* Inputs between two turns of prefetching and copying. A turn costs AVX2 sums that leave their
+	 * registers; in AVX-512's 32 registers they stay, and few prefetches at a time wait less for memory.
+	 */
+	TURN = VEC_BYTES == 64 ? 16 : 64,
+	BLOCK = 1 << 18, /* bytes in a block of x, at most: two are half of a small second cache */
+	MANY = 256       /* rows in a block, at most: of more, converting weights costs nothing */
 };
 
 /* How a product is cut. */
