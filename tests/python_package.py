@@ -276,8 +276,9 @@ def adapting(pipeline):
         image = changed.generate("a red star", **small)[0]
     check(np.array_equal(image, read_png(folder / "adapted.png")), "the command's image with adapters")
     check(not np.array_equal(image, pipeline.generate("a red star", **small)[0]), "adapters change nothing")
-    with smalti.Pipeline(session=pipeline.session, lora=folder / "adapters/peft", precision="w8a8") as integers:
-        check(integers.decode(integers.generate("a", output_type="latent", **small)[0]).shape == (64, 64, 3), "w8a8")
+    for precision in "w8a8", "w8a8-bf16":
+        with smalti.Pipeline(session=pipeline.session, lora=folder / "adapters/peft", precision=precision) as integers:
+            check(integers.decode(integers.generate("a", output_type="latent", **small)[0]).shape == (64, 64, 3), precision)
     refused(smalti.Error, ["nowhere"], smalti.Pipeline, session=pipeline.session, lora=folder / "nowhere")
     refused(ValueError, ["stored, int8, w8a8"], smalti.Pipeline, text_encoder_precision="f8")
 

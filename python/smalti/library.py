@@ -129,10 +129,10 @@ class Options:
 
 
 def _choice(field: str, kind: Any, name: str) -> int:
-    """The value of an enum that has NAME at its end."""
+    """The value of an enum that has NAME at its end, with underscores for hyphens."""
     values: Dict[str, int] = kind.relements
     start = os.path.commonprefix(list(values)).rindex("_") + 1
-    known = {long[start:].lower(): values[long] for long in sorted(values, key=lambda long: values[long])}
+    known = {long[start:].lower().replace("_", "-"): values[long] for long in sorted(values, key=lambda long: values[long])}
     if name not in known:
         raise ValueError(f"{field}: expected one of {', '.join(known)}, found {name!r}")
     return known[name]
