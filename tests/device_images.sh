@@ -61,13 +61,15 @@ traced() {
     grep -q "\"ph\":\"X\",\"pid\":1,\"tid\":$worker,.*\"cat\":\"task\"" "$work/trace" || fail "no task on $1"
 }
 
-# golden POLICY STAGE...: as test_golden names them, `images` those of test_generate; on the devices of the environment.
+# golden POLICY STAGE...: as test_golden names them, `images` those of test_generate, `images from images`
+# those of DDIM, one with a mask; on the devices of the environment.
 golden() {
     local policy=$1 stage
     shift
     for stage; do
         local program=test_golden case=$stage
         [ "$stage" != images ] || { program=test_generate && case='outputs of the reference'; }
+        [ "$stage" != 'images from images' ] || { program=test_image_to_image && case='equal to the reference with DDIM'; }
         SMALTI_TEST=$case STARPU_NCPU=1 STARPU_SCHED=$policy "$programs/$program" >"$work/log" 2>&1 ||
             fail "$stage by $policy: $(cat "$work/log")"
         grep -q 'tests  *1  *1  *1 ' "$work/log" || fail "$program has no case '$case'"

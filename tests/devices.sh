@@ -75,6 +75,7 @@ done
 export STARPU_NOPENCL=2
 for policy in lws dmda dmdas; do golden $policy 'T5, f32' 'DiT, f32' 'VAE decoder, f32' 'VAE encoder, f32' images; done
 golden dmda 'VAE encoder, bf16' 'T5, f16' 'DiT, f16' 'VAE encoder, f16'
+golden eager 'images from images'
 for subject in coded_weights adapters; do
     STARPU_NCPU=1 STARPU_SCHED=eager "$programs/test_$subject" >"$work/log" 2>&1 || fail "$subject: $(cat "$work/log")"
 done

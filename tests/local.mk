@@ -205,7 +205,7 @@ tests/readme.log: tests/shown$(EXEEXT)
 # What scripts run of the programs above: `make check check_PROGRAMS= TESTS=...` makes only what its tests need.
 tests/cuda.log: tests/test_attend_tile tests/test_device_linear tests/test_device_tiles tests/test_devices tests/test_fusion \
 	tests/test_generate tests/test_device_plans tests/test_golden tests/test_retrieve tests/test_slowdown tests/test_transfers
-tests/devices.log: tests/test_adapter_training tests/test_adapters tests/test_coded_weights tests/test_generate tests/test_golden
+tests/devices.log: tests/test_adapter_training tests/test_adapters tests/test_coded_weights tests/test_generate tests/test_golden tests/test_image_to_image
 tests/isa.log: tests/test_generate tests/test_golden tests/test_matmul_int8 tests/test_matmul_raw tests/test_synthetic
 tests/oclgrind.log: tests/test_devices
 
