@@ -64,6 +64,7 @@ dist_studies_DATA = \
 	docs/studies/training.md \
 	docs/studies/twin.csv \
 	docs/studies/twin.md \
+	docs/studies/weights.md \
 	docs/studies/winners.md
 EXTRA_DIST += CONTRIBUTING.md
 
