@@ -68,8 +68,10 @@ golden() {
     shift
     for stage; do
         local program=test_golden case=$stage
-        [ "$stage" != images ] || { program=test_generate && case='outputs of the reference'; }
-        [ "$stage" != 'images from images' ] || { program=test_image_to_image && case='equal to the reference with DDIM'; }
+        case $stage in
+        images) program=test_generate case='outputs of the reference' ;;
+        'images from images') program=test_image_to_image case='equal to the reference with DDIM' ;;
+        esac
         SMALTI_TEST=$case STARPU_NCPU=1 STARPU_SCHED=$policy "$programs/$program" >"$work/log" 2>&1 ||
             fail "$stage by $policy: $(cat "$work/log")"
         grep -q 'tests  *1  *1  *1 ' "$work/log" || fail "$program has no case '$case'"

@@ -33,7 +33,8 @@ ROWS = [
 ]
 
 command, count = sys.argv[1], int(sys.argv[2])
-work = Path(tempfile.mkdtemp())
+scratch = tempfile.TemporaryDirectory()
+work = Path(scratch.name)
 
 
 def run(*arguments):

@@ -5,5 +5,5 @@
 
 weights() {
     SMALTI_LIBRARY=$(dirname "$SMALTI")/.libs/libsmalti.so.0 PYTHONPATH=$root/python "${PYTHON:-python3}" "$root/scripts/studies/weights.py" \
-        "$SMALTI" "${PROMPTS:-512}"
+        "$SMALTI" 512
 }

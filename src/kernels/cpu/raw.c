@@ -12,9 +12,8 @@
 enum {
 	DEPTH = SMALTI_RAW_DEPTH,
 	X_STRIDE = DEPTH + LINE, /* not a power of two: rows would share places in the cache */
-	/* Inputs between two turns of prefetching and copying. A turn costs AVX2 sums that leave their
-	 * registers; in AVX-512's 32 registers they stay, and few prefetches at a time wait less for memory.
-	 */
+	/* Inputs between two turns of prefetching and copying. In a turn sums of AVX2 leave their registers,
+	 * which those of AVX-512 do not; and the fewer prefetches at a time, the less they wait. */
 	TURN = VEC_BYTES == 64 ? 16 : 64,
 	BLOCK = 1 << 18, /* bytes in a block of x, at most: two are half of a small second cache */
 	MANY = 256       /* rows in a block, at most: of more, converting weights costs nothing */
