@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contents of each codelet's buffers, from its arguments: by a row of cases.def, or by a function here. A
  * codelet without either does not link. */
-#include "base/int8.h"
+#include "base/rows8.h"
 #include "bench/cases.h"
 #include "kernels/attention.h"
 #include "kernels/conditioning.h"
@@ -16,7 +16,7 @@
 static const int64_t kind_bytes[SMALTI_BENCH_KINDS] = {
     [SMALTI_BENCH_F32] = 4,
     [SMALTI_BENCH_F16] = 2,
-    [SMALTI_BENCH_INT8] = 1,
+    [SMALTI_BENCH_ROWS8] = 1,
     [SMALTI_BENCH_BF16] = 2,
     [SMALTI_BENCH_SQUARES] = 4,
     [SMALTI_BENCH_IDS] = 4,
@@ -56,7 +56,7 @@ void smalti_bench_fill(enum smalti_bench_kind kind, int64_t count, uint32_t *sta
 			((uint16_t *)to)[i] = smalti_f32_to_f16(value);
 		else if (kind == SMALTI_BENCH_BF16)
 			((uint16_t *)to)[i] = smalti_f32_to_bf16(value);
-		else if (kind == SMALTI_BENCH_INT8) /* of any four bytes a scale, too, from 2e-5 to 0.9 */
+		else if (kind == SMALTI_BENCH_ROWS8) /* of any four bytes a scale, too, from 2e-5 to 0.9 */
 			((int8_t *)to)[i] = (int8_t)(56 + (*state >> 29));
 		else if (kind == SMALTI_BENCH_SQUARES)
 			((float *)to)[i] = value + 0.5f;
@@ -146,8 +146,8 @@ BUFFERS(matmul, .x = of(a->x_dtype, a->rows * a->in), .weight = packed_matrix(a-
 /* Describes rows of weights as a file has them. */
 static struct smalti_bench_buffer raw(enum smalti_dtype dtype, int64_t rows, int64_t in)
 {
-	if (dtype == SMALTI_I8)
-		return (struct smalti_bench_buffer){SMALTI_BENCH_INT8, rows * smalti_int8_stride(in)};
+	if (smalti_is_rows8(dtype))
+		return (struct smalti_bench_buffer){SMALTI_BENCH_ROWS8, rows * smalti_rows8_stride(in)};
 	return of(dtype, rows * in);
 }
 

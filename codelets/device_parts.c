@@ -40,10 +40,10 @@ int smalti_device_operand(struct smalti_device *device, enum smalti_device_slot 
 	const struct smalti_device_memory *memory =
 	    smalti_device_scratch(device, slot, count * smalti_dtype_bytes(made.result), error);
 	const struct smalti_device_memory *const buffers[] = {x, memory};
-	const bool eights = a->dtype != SMALTI_I8 && a->compute == made.result &&
+	const bool eights = !smalti_is_rows8(a->dtype) && a->compute == made.result &&
 			    a->first % SMALTI_EIGHT == 0 && a->stride % SMALTI_EIGHT == 0;
 	*matrix = (struct smalti_device_matrix){memory, 0, a->columns, made.result};
-	return memory ? smalti_device_values(device, a->dtype == SMALTI_I8 ? "operand_int8" : "operand",
+	return memory ? smalti_device_values(device, smalti_is_rows8(a->dtype) ? "operand_rows8" : "operand",
 					     eights ? SMALTI_DEVICE_FORM("operand", made.result) : NULL,
 					     a->rows, a->columns, buffers, &made, error)
 		      : -1;

@@ -35,10 +35,8 @@ enum { SMALTI_EIGHT = 8 };
 
 /* Selects the kernel of a name and a dtype. */
 #define SMALTI_DEVICE_FORM(name, dtype)                                                                      \
-	((const char *const[]){[SMALTI_F32] = name "_f32",                                                   \
-			       [SMALTI_F16] = name "_f16",                                                   \
-			       [SMALTI_BF16] = name "_bf16",                                                 \
-			       [SMALTI_I8] = name "_int8"}[dtype])
+	((const char *const[]){                                                                              \
+	    [SMALTI_F32] = name "_f32", [SMALTI_F16] = name "_f16", [SMALTI_BF16] = name "_bf16"}[dtype])
 
 /* Kernels with equal results on rows of `columns` values, contiguous in memory. */
 struct smalti_device_kernels {

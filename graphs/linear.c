@@ -36,9 +36,9 @@ static void insert(struct smalti_task_group *task_group, const struct smalti_lin
 {
 	struct smalti_weight *weight = linear->weight;
 	struct smalti_tile *bias = smalti_weight_tile(linear->bias);
-	if (smalti_weight_is_int8(weight)) {
+	if (smalti_weight_is_rows8(weight)) {
 		const struct matmul_raw_arguments rows = {.matmul = *arguments,
-							  .dtype = {SMALTI_I8},
+							  .dtype = {smalti_weight_rows8(weight)},
 							  .part_out = {linear->out},
 							  .rounds_x = linear->w8a8};
 		const struct matmul_raw_buffers buffers = {

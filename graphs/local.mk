@@ -22,7 +22,7 @@ libcore_la_SOURCES += \
 	graphs/value.h \
 	graphs/weight_forms.c graphs/weight_forms.h graphs/weight_parts.h \
 	graphs/merge.c graphs/merge.h \
-	graphs/weights.c graphs/weights.h \
+	graphs/weight_layers.c graphs/weights.c graphs/weights.h \
 	graphs/pixart/adapted.c \
 	graphs/pixart/block.c graphs/pixart/block.h \
 	graphs/pixart/conditions.c graphs/pixart/conditions.h \

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/weight_forms.h"
 #include "base/file.h"
+#include "base/fp8.h"
+#include "base/int8.h"
+#include "base/rows8.h"
 #include "kernels/bias_form.h"
 #include "kernels/conv.h"
 #include "kernels/kernels.h"
@@ -187,17 +190,36 @@ static int form_table(const struct smalti_weight_source *source, float *to, stru
 	return 0;
 }
 
-/* Makes a row of int8 of the columns that are taken: those of the file, if it has such rows, else rounded
- * values. */
-static int form_int8_row(const struct smalti_weight_source *source, int i, int64_t row, float *values,
-			 char *to, struct smalti_error *error)
+static int fail_not_finite(const struct smalti_tensor_view *part, struct smalti_error *error)
+{
+	return smalti_fail(error, SMALTI_ECORRUPT, "tensor %s has values that are not finite", part->name);
+}
+
+/* Copies the codes of a row that are taken, and returns its scale. */
+static int copy_codes(const struct smalti_weight_source *source, const struct smalti_tensor_view *part,
+		      int64_t row, float *scale, char *to, struct smalti_error *error)
+{
+	const char *codes = (const char *)part->data + row * smalti_tensor_row(part) + source->first_in;
+	*scale = smalti_tensor_scale(&part->scale, row);
+	memcpy(to, codes, (size_t)source->in);
+	if (source->rows8 == SMALTI_I8)
+		return 0;
+	const struct smalti_fp8 *format = source->rows8 == SMALTI_E4M3 ? &smalti_e4m3 : &smalti_e5m2;
+	return smalti_fp8_are_finite(format, (const uint8_t *)to, source->in) ? 0
+									      : fail_not_finite(part, error);
+}
+
+/* Makes a row of 8 bits of the columns that are taken: the codes of the file, if it has such, else values
+ * rounded to integers. */
+static int form_row8(const struct smalti_weight_source *source, int i, int64_t row, float *values, char *to,
+		     struct smalti_error *error)
 {
 	const struct smalti_tensor_view *part = &source->part[i];
 	const int64_t columns = smalti_tensor_row(part);
 	float scale;
-	if (part->coding == &smalti_coding_i8 && !source->merge[i]) {
-		scale = smalti_tensor_scale(&part->scale, row);
-		memcpy(to, (const char *)part->data + row * columns + source->first_in, (size_t)source->in);
+	if (part->coding && part->coding->rows8 == source->rows8 && !source->merge[i]) {
+		if (copy_codes(source, part, row, &scale, to, error) < 0)
+			return -1;
 	} else {
 		if (!source->merge[i])
 			smalti_tensor_values(part, row, 1, values);
@@ -206,16 +228,15 @@ static int form_int8_row(const struct smalti_weight_source *source, int i, int64
 			return -1;
 		scale = smalti_int8_scale(values, columns);
 		if (!isfinite(scale))
-			return smalti_fail(error, SMALTI_ECORRUPT, "tensor %s has values that are not finite",
-					   part->name);
+			return fail_not_finite(part, error);
 		smalti_int8_round(values + source->first_in, source->in, scale, (int8_t *)to);
 	}
-	memcpy(to + smalti_int8_scale_at(source->in), &scale, sizeof(scale));
+	memcpy(to + smalti_rows8_scale_at(source->in), &scale, sizeof(scale));
 	return 0;
 }
 
-static int form_int8(const struct smalti_weight_source *source, char *to, int64_t bytes,
-		     struct smalti_error *error)
+static int form_rows8(const struct smalti_weight_source *source, char *to, int64_t bytes,
+		      struct smalti_error *error)
 {
 	int64_t longest = 1;
 	for (int i = 0; i < source->parts; i++)
@@ -225,8 +246,8 @@ static int form_int8(const struct smalti_weight_source *source, char *to, int64_
 		return -1;
 	memset(to, 0, (size_t)bytes);
 	for (int i = 0; i < source->parts; i++)
-		for (int64_t r = 0; r < source->part[i].shape[0]; r++, to += smalti_int8_stride(source->in))
-			if (form_int8_row(source, i, r, values, to, error))
+		for (int64_t r = 0; r < source->part[i].shape[0]; r++, to += smalti_rows8_stride(source->in))
+			if (form_row8(source, i, r, values, to, error))
 				return -1;
 	return 0;
 }
@@ -238,8 +259,8 @@ static int make(const void *weight, enum smalti_device_kind device, void *memory
 	int status;
 	if (source->kind == SMALTI_WEIGHT_TABLE)
 		status = form_table(source, memory, error);
-	else if (source->kind == SMALTI_WEIGHT_INT8)
-		status = form_int8(source, memory, bytes, error);
+	else if (source->kind == SMALTI_WEIGHT_ROWS8)
+		status = form_rows8(source, memory, bytes, error);
 	else
 		status = needs_copy(source) ? form_copied(source, device, memory, bytes, error)
 					    : form(source, device, memory, bytes, error);
@@ -253,8 +274,8 @@ static int64_t cpu_bytes(const struct smalti_weight_source *source, struct smalt
 {
 	if (source->kind == SMALTI_WEIGHT_VECTOR || source->kind == SMALTI_WEIGHT_TABLE)
 		return all_elements(source) * (int64_t)sizeof(float);
-	if (source->kind == SMALTI_WEIGHT_INT8)
-		return source->out * smalti_int8_stride(source->in);
+	if (source->kind == SMALTI_WEIGHT_ROWS8)
+		return source->out * smalti_rows8_stride(source->in);
 	if (source->kind == SMALTI_WEIGHT_KERNEL)
 		return smalti_conv_packed_bytes(source->in, source->out, source->stride, source->compute,
 						error);
@@ -264,8 +285,8 @@ static int64_t cpu_bytes(const struct smalti_weight_source *source, struct smalt
 static int64_t device_bytes(const struct smalti_weight_source *source)
 {
 	const int64_t count = all_elements(source);
-	if (source->kind == SMALTI_WEIGHT_INT8)
-		return source->out * smalti_int8_stride(source->in);
+	if (source->kind == SMALTI_WEIGHT_ROWS8)
+		return source->out * smalti_rows8_stride(source->in);
 	return source->kind == SMALTI_WEIGHT_VECTOR ? smalti_bias_bytes(count, source->compute)
 						    : count * smalti_dtype_bytes(source->compute);
 }

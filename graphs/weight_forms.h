@@ -14,8 +14,7 @@ enum { SMALTI_WEIGHT_PARTS = 3 };
  *   matrix     [out, in], the parts stacked along `out`, in `compute`
  *   kernel     a convolution [out, in, 3, 3], in `compute`
  *   table      rows as f32, of a tensor that is coded in the file, or that adapters change
- *   int8       [out, in], the parts stacked along `out`, as rows of int8 with their scales (base/int8.h),
- * everywhere
+ *   rows8      [out, in], the parts stacked along `out`, as rows of 8 bits of dtype `rows8`, everywhere
  *
  * A CPU has matrices and kernels packed (kernels/matmul.h, conv.h), a device has them plain; its kernels are
  * [out, 3, 3, in]. */
@@ -24,12 +23,13 @@ enum smalti_weight_kind {
 	SMALTI_WEIGHT_MATRIX,
 	SMALTI_WEIGHT_KERNEL,
 	SMALTI_WEIGHT_TABLE,
-	SMALTI_WEIGHT_INT8
+	SMALTI_WEIGHT_ROWS8
 };
 
 struct smalti_weight_source {
 	enum smalti_weight_kind kind;
 	enum smalti_dtype compute;
+	enum smalti_dtype rows8;
 	int64_t in, out; /* of a matrix or kernel */
 	int stride;      /* of a kernel */
 	/* Of a slice of columns: elements from one row to the next in the file, and its first column; else 0.

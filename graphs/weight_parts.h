@@ -4,7 +4,7 @@
 #include "graphs/weight_forms.h"
 #include "graphs/weights.h"
 
-/* Weights as graphs/weights.c and graphs/trained_weights.c know them. */
+/* Weights as graphs/weights.c, weight_layers.c and trained_weights.c know them. */
 
 struct smalti_weight {
 	struct smalti_weights *weights;
@@ -33,6 +33,8 @@ struct smalti_weights {
 	int64_t bytes;
 };
 
+/* Returns the bytes of the form that CPUs compute with. */
+int64_t smalti_weight_made_bytes(const struct smalti_weight *weight);
 /* Adds a part that is a parameter. */
 void smalti_weight_add_parameter(struct smalti_weight *weight, const char *name);
 /* Makes part `index` the parameter that begins at row or column `first` of that of another weight. */

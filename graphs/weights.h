@@ -76,8 +76,8 @@ int64_t smalti_weights_read_bytes(const struct smalti_weights *weights);
 int64_t smalti_weights_device_bytes(const struct smalti_weights *weights);
 int64_t smalti_weight_device_bytes(const struct smalti_weight *weight);
 /* @} */
-/* Tells whether the form of one at least is rows of int8. */
-bool smalti_weights_have_int8(const struct smalti_weights *weights);
+/* Tells whether the form of one at least is rows of 8 bits. */
+bool smalti_weights_have_rows8(const struct smalti_weights *weights);
 /* Leaves the matrices of smalti_weights_linear() unpacked, before the first use of a weight. Products read
  * the file's form, which is slower and takes no memory. Results differ by rounding. */
 void smalti_weights_leave_raw(struct smalti_weights *weights);
@@ -92,8 +92,8 @@ struct smalti_weight *smalti_weights_vector(struct smalti_weights *weights, int6
  * there, or that adapters change, the form is f32. */
 struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					   enum smalti_dtype *dtype, const char *name);
-/* Adds a table that products read. It is rows of int8, which *dtype says, if the file has such, or if the
- * checkpoint wants them. */
+/* Adds a table that products read. It is rows of 8 bits, of which *dtype tells the codes, if the file has
+ * such, or if the checkpoint wants integers. */
 struct smalti_weight *smalti_weights_factor(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					    enum smalti_dtype *dtype, const char *name);
 /* Adds rows first … first + rows − 1 of such a table. */
@@ -110,7 +110,7 @@ struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64
  * bits: then they are such where the checkpoint wants them. At first they do not. */
 void smalti_weights_bear_w8a8(struct smalti_weights *weights, bool bear);
 /* Adds up to 3 matrices [out, in] stacked along out: prefix + part + ".weight" (and ".bias"). They stay rows
- * of int8 if the file has all of them so. */
+ * of 8 bits if the file has all of them so. */
 struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64_t in, int64_t out, bool bias,
 					   const char *prefix, const char *const parts[3]);
 /* Adds a 1×1 convolution [out, in, 1, 1], which is a matrix. */
@@ -144,8 +144,10 @@ struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struc
 /* Says that the last task that reads it for now has been inserted. NULL is allowed. */
 void smalti_weight_done(struct smalti_weight *weight);
 
-/* Tells whether its form is rows of int8. */
-bool smalti_weight_is_int8(const struct smalti_weight *weight);
+/* Tells whether its form is rows of 8 bits, and of which dtype. @{ */
+bool smalti_weight_is_rows8(const struct smalti_weight *weight);
+enum smalti_dtype smalti_weight_rows8(const struct smalti_weight *weight);
+/* @} */
 /* Describes a matrix that is left raw. Part `index` (below 3) is one of those stacked; NULL past the last. */
 bool smalti_weight_is_raw(const struct smalti_weight *weight);
 struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index);

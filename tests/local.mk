@@ -32,7 +32,7 @@ base_tests = tests/test_bins tests/test_error tests/test_file tests/test_fp8 tes
 	tests/test_noise tests/test_numbers tests/test_offload tests/test_parse tests/test_pool \
 	tests/test_queue tests/test_rate tests/test_set
 kernels_tests = tests/test_attention tests/test_attention_bits tests/test_backward tests/test_conv tests/test_dense \
-	tests/test_elementwise tests/test_isa tests/test_matmul tests/test_matmul_int8 tests/test_matmul_raw tests/test_norms \
+	tests/test_elementwise tests/test_isa tests/test_matmul tests/test_matmul_rows8 tests/test_matmul_raw tests/test_norms \
 	tests/test_onednn tests/test_optimizers tests/test_resize tests/test_w8a8_amx tests/test_w8a8_bytes
 files_tests = tests/test_adapter_files tests/test_archives tests/test_bad_dataset tests/test_caption tests/test_checkpoint \
 	tests/test_config tests/test_config_scheduler tests/test_dataset tests/test_dataset_damage \
@@ -206,7 +206,7 @@ tests/readme.log: tests/shown$(EXEEXT)
 tests/cuda.log: tests/test_attend_tile tests/test_device_linear tests/test_device_tiles tests/test_devices tests/test_fusion \
 	tests/test_generate tests/test_device_plans tests/test_golden tests/test_retrieve tests/test_slowdown tests/test_transfers
 tests/devices.log: tests/test_adapter_training tests/test_adapters tests/test_coded_weights tests/test_generate tests/test_golden tests/test_image_to_image
-tests/isa.log: tests/test_generate tests/test_golden tests/test_matmul_int8 tests/test_matmul_raw tests/test_synthetic
+tests/isa.log: tests/test_generate tests/test_golden tests/test_matmul_rows8 tests/test_matmul_raw tests/test_synthetic
 tests/oclgrind.log: tests/test_devices
 
 # Made for the tests that name it here, and by none else.

@@ -59,7 +59,7 @@ cmp merged/base.png single/base.png
 
 # Beside weights in 8 bits, which merging would round anew, an adapter of all images has the bits of a single prompt's. DoRA is
 # merged there, too.
-"$SMALTI" quantize -q "$golden/../transformer-2" int8
+for type in int8 fp8; do "$SMALTI" quantize -q "$golden/../transformer-2" $type --type $type; done
 line peft "$golden/peft" >one.jsonl
 beside() {
     local name=$1
@@ -72,6 +72,7 @@ beside() {
 }
 mkdir beside
 beside int8 --transformer int8
+beside fp8 --transformer fp8
 beside w8a8 --precision w8a8
 "$SMALTI" generate "${image[@]}" -p "$prompt" -o beside/dora.png --lora "$golden/dora" --transformer int8
 ! cmp -s beside/dora.png beside/int8-base.png || fail "DoRA changes nothing"

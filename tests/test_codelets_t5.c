@@ -2,6 +2,7 @@
  *
  * What the codelets of T5 do between a task's buffers and the kernels: all of them on shards. */
 #include "base/int8.h"
+#include "base/rows8.h"
 #include "codelet_case.h"
 #include "kernels/conditioning.h"
 
@@ -197,12 +198,12 @@ static void geglu(void)
 /* Makes rows of int8 of a matrix, for free(). */
 static int8_t *int8_rows(const float *w, int64_t rows, int64_t in)
 {
-	const int64_t stride = smalti_int8_stride(in);
+	const int64_t stride = smalti_rows8_stride(in);
 	int8_t *made = calloc((size_t)rows, (size_t)stride);
 	for (int64_t row = 0; row < rows; row++) {
 		const float scale = smalti_int8_scale(w + row * in, in);
 		smalti_int8_round(w + row * in, in, scale, made + row * stride);
-		memcpy(made + row * stride + smalti_int8_scale_at(in), &scale, sizeof(scale));
+		memcpy(made + row * stride + smalti_rows8_scale_at(in), &scale, sizeof(scale));
 	}
 	return made;
 }
@@ -214,7 +215,7 @@ static void round_rows(const float *x, int64_t rows, int64_t in, float *rounded)
 	for (int64_t row = 0; row < rows; row++)
 		for (int64_t k = 0; k < in; k++)
 			rounded[row * in + k] = smalti_int8_scale(x + row * in, in) *
-						(float)integers[row * smalti_int8_stride(in) + k];
+						(float)integers[row * smalti_rows8_stride(in) + k];
 	free(integers);
 }
 

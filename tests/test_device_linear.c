@@ -3,6 +3,7 @@
  * Linear layers on a device, as models have them, against sums in f64: their bias, GELU, and results of every
  * dtype. tests/cuda.sh counts what those with results of 16 bits launch.
  */
+#include "base/int8.h"
 #include "codelets/codelets.h"
 #include "device_session.h"
 #include "graphs/weight_forms.h"
@@ -236,17 +237,17 @@ static void f32(void)
 	run_all(dtypes, COUNT(dtypes), epilogues, COUNT(epilogues), false);
 }
 
-/* Makes rows of int8 with scales (base/int8.h). */
+/* Makes rows of int8 with scales (base/rows8.h). */
 static void make_rows(const struct shape *s, char *rows, uint64_t *state)
 {
-	const int64_t stride = smalti_int8_stride(s->in);
+	const int64_t stride = smalti_rows8_stride(s->in);
 	memset(rows, 0, (size_t)(s->out * stride));
 	for (int64_t o = 0; o < s->out; o++) {
 		float *values = malloc((size_t)s->in * sizeof(*values));
 		fill(values, s->in, SMALTI_F32, state);
 		const float scale = smalti_int8_scale(values, s->in);
 		smalti_int8_round(values, s->in, scale, (int8_t *)rows + o * stride);
-		memcpy(rows + o * stride + smalti_int8_scale_at(s->in), &scale, sizeof(scale));
+		memcpy(rows + o * stride + smalti_rows8_scale_at(s->in), &scale, sizeof(scale));
 		free(values);
 	}
 }
@@ -254,7 +255,7 @@ static void make_rows(const struct shape *s, char *rows, uint64_t *state)
 static void run_integers(struct smalti_session *session, const struct shape *s, uint64_t *state)
 {
 	static float x[MAX_ROWS * MAX_IN], expected[MAX_ROWS * MAX_OUT];
-	static char rows[MAX_OUT * (MAX_IN + SMALTI_INT8_PAD)];
+	static char rows[MAX_OUT * (MAX_IN + SMALTI_ROWS8_PAD)];
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_task_group *task_group = smalti_task_group_new(session, "integers", 0, &error);
 	const struct smalti_matmul product = {.rows = s->rows, .in = s->in, .out = s->out};
@@ -263,7 +264,7 @@ static void run_integers(struct smalti_session *session, const struct shape *s, 
 	    .part_out = {s->out},
 	    .dtype = {SMALTI_I8},
 	    .rounds_x = true};
-	const int64_t bytes = s->out * smalti_int8_stride(s->in);
+	const int64_t bytes = s->out * smalti_rows8_stride(s->in);
 	fill(x, s->rows * s->in, SMALTI_F32, state);
 	make_rows(s, rows, state);
 	SUCCEEDS(smalti_matmul_w8a8(&product, SMALTI_F32, x, rows, NULL, NULL, expected, &error), &error,

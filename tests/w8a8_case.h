@@ -27,7 +27,7 @@ static void check(int64_t rows, int64_t in, int64_t out, bool most)
 	uint64_t state = (uint64_t)(rows + in + out);
 	char what[128];
 	int8_t *x = make_rows(smalti_round_up(rows, SMALTI_W8A8_ROWS), in, x_row_bytes(in), most, &state);
-	int8_t *weights = make_rows(out, in, smalti_int8_stride(in), most, &state);
+	int8_t *weights = make_rows(out, in, smalti_rows8_stride(in), most, &state);
 	int32_t *sums = malloc((size_t)(rows * out) * sizeof(*sums));
 	for (int64_t r = 0; r < rows; r++) {
 		int8_t *row = x + r * x_row_bytes(in);
@@ -43,7 +43,7 @@ static void check(int64_t rows, int64_t in, int64_t out, bool most)
 			int64_t expected = 0;
 			for (int64_t i = 0; i < in; i++)
 				expected +=
-				    x[r * x_row_bytes(in) + i] * weights[o * smalti_int8_stride(in) + i];
+				    x[r * x_row_bytes(in) + i] * weights[o * smalti_rows8_stride(in) + i];
 			snprintf(what, sizeof(what), "%lldx%lldx%lld at %lld, %lld", (long long)rows,
 				 (long long)in, (long long)out, (long long)r, (long long)o);
 			CHECK(sums[r * out + o] == expected, what);

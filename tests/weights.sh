@@ -44,6 +44,18 @@ encoder unscaled quant/t5-fp8-scaled.safetensors model.safetensors
 sed -i 's/SelfAttention.k.scale_weight/SelfAttention.k.scale_wei_ht/' unscaled/model.safetensors
 refuse 1 'SelfAttention.k.weight is F8_E4M3 without its scale' generate --text-encoder unscaled
 
+# A code of fp8 that is no number is refused, by the tensor's name.
+encoder nan quant/t5-fp8.safetensors model.safetensors
+python3 - <<'END'
+import json, struct
+with open("nan/model.safetensors", "r+b") as file:
+    size = struct.unpack("<Q", file.read(8))[0]
+    entry = json.loads(file.read(size))["encoder.block.1.layer.0.SelfAttention.q.weight"]
+    file.seek(8 + size + entry["data_offsets"][0] + 100)
+    file.write(b"\x7f")
+END
+refuse 1 'SelfAttention.q.weight has values that are not finite' generate --text-encoder nan
+
 # What smalti quantize writes makes images; it appears whole or not at all.
 for type in int8 fp8; do
     for component in text_encoder transformer; do
@@ -62,10 +74,12 @@ refuse 1 'hf download PixArt-alpha/PixArt-Sigma' "$SMALTI" quantize PixArt-alpha
 refuse 2 'found 1' "$SMALTI" quantize "$SMALTI_MODELS/tesserae/vae"
 [ -z "$(find . -name '*.part')" ] || fail "left $(find . -name '*.part')"
 
-# A plan counts the memory that the weights take: those of the blocks are integers here, elsewhere f32.
+# A plan counts the memory that the weights take: those of the blocks have 8 bits here, elsewhere 32.
 held() { generate --plan --json "$@" | sed -n 's/.*"weights":\([0-9.]*\).*/\1/p'; }
-whole=$(held) few=$(held --transformer int8-transformer)
-awk -v whole="$whole" -v few="$few" 'BEGIN { exit !(few > 0 && few < 0.4 * whole) }' || fail "weights: $few of $whole bytes"
+for type in int8 fp8; do
+    whole=$(held) few=$(held --transformer $type-transformer)
+    awk -v whole="$whole" -v few="$few" 'BEGIN { exit !(few > 0 && few < 0.4 * whole) }' || fail "$type: $few of $whole bytes"
+done
 
 # The text encoder's weights become integers on request; an image says so by its model.
 generate -q --text-encoder-precision int8 -o eight.png

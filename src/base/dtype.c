@@ -53,6 +53,8 @@ static const struct {
     [SMALTI_F16] = {"f16", smalti_f16_to_f32, smalti_f32_to_f16},
     [SMALTI_BF16] = {"bf16", smalti_bf16_to_f32, smalti_f32_to_bf16},
     [SMALTI_I8] = {"int8", NULL, NULL},
+    [SMALTI_E4M3] = {"e4m3", NULL, NULL},
+    [SMALTI_E5M2] = {"e5m2", NULL, NULL},
 };
 
 const char *smalti_dtype_name(enum smalti_dtype dtype)

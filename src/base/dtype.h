@@ -3,15 +3,22 @@
 
 #include "base/dtype_enum.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-static inline int64_t smalti_dtype_bytes(enum smalti_dtype dtype)
+/* Tells whether a dtype is one of rows of 8 bits (base/rows8.h). */
+static inline bool smalti_is_rows8(enum smalti_dtype dtype)
 {
-	return dtype == SMALTI_F32 ? 4 : dtype == SMALTI_I8 ? 1 : 2;
+	return dtype >= SMALTI_I8;
 }
 
-const char *smalti_dtype_name(enum smalti_dtype dtype); /* "f32", "f16", "bf16", "int8" */
+static inline int64_t smalti_dtype_bytes(enum smalti_dtype dtype)
+{
+	return dtype == SMALTI_F32 ? 4 : smalti_is_rows8(dtype) ? 1 : 2;
+}
+
+const char *smalti_dtype_name(enum smalti_dtype dtype); /* "f32", "f16", "bf16", "int8", "e4m3", "e5m2" */
 
 static inline float smalti_bf16_to_f32(uint16_t value)
 {

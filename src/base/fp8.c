@@ -36,6 +36,14 @@ void smalti_fp8_widen(const struct smalti_fp8 *format, const uint8_t *codes, int
 	}
 }
 
+bool smalti_fp8_are_finite(const struct smalti_fp8 *format, const uint8_t *codes, int64_t count)
+{
+	bool finite = true;
+	for (int64_t i = 0; i < count; i++)
+		finite &= (codes[i] & ~(unsigned)SIGN) < format->not_finite;
+	return finite;
+}
+
 uint8_t smalti_fp8_narrow(const struct smalti_fp8 *format, float value)
 {
 	const int shift = MANTISSA - format->mantissa_bits;

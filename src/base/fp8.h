@@ -19,5 +19,7 @@ extern const struct smalti_fp8 smalti_e5m2; /* up to 57344; the upper byte of an
 
 /* Converts `count` codes, exactly. */
 void smalti_fp8_widen(const struct smalti_fp8 *format, const uint8_t *codes, int64_t count, float *to);
+/* Tells whether all codes are finite numbers. */
+bool smalti_fp8_are_finite(const struct smalti_fp8 *format, const uint8_t *codes, int64_t count);
 /* Rounds to nearest, ties to the even code; saturates to the largest finite number; NaN stays NaN. */
 uint8_t smalti_fp8_narrow(const struct smalti_fp8 *format, float value);

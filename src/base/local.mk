@@ -11,6 +11,7 @@ libcore_la_SOURCES += \
 	src/base/file.c src/base/map.c src/base/writer.c src/base/writer_clean.c \
 	src/base/file.h \
 	src/base/int8.c src/base/int8.h \
+	src/base/rows8.h \
 	src/base/json.c src/base/json_get.c \
 	src/base/json_kept.c src/base/json_kept.h src/base/json.h \
 	src/base/json_fields.c src/base/json_fields.h \

@@ -19,9 +19,9 @@ static void decode_i8(const unsigned char *from, int64_t blocks, float *to)
 		to[i] = (float)(signed char)from[i];
 }
 
-const struct smalti_coding smalti_coding_e4m3 = {"F8_E4M3", 1, 1, false, decode_e4m3};
-const struct smalti_coding smalti_coding_e5m2 = {"F8_E5M2", 1, 1, false, decode_e5m2};
-const struct smalti_coding smalti_coding_i8 = {"I8", 1, 1, true, decode_i8};
+const struct smalti_coding smalti_coding_e4m3 = {"F8_E4M3", 1, 1, false, decode_e4m3, SMALTI_E4M3};
+const struct smalti_coding smalti_coding_e5m2 = {"F8_E5M2", 1, 1, false, decode_e5m2, SMALTI_E5M2};
+const struct smalti_coding smalti_coding_i8 = {"I8", 1, 1, true, decode_i8, SMALTI_I8};
 
 float smalti_tensor_scale(const struct smalti_tensor_scale *scale, int64_t row)
 {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/base.h"
+#include "base/dtype.h"
 
 /* How the bytes of a tensor code its values, where these are no elements of a dtype: in blocks of
  * neighbouring values of a row. */
@@ -11,6 +12,7 @@ struct smalti_coding {
 	bool needs_scale;            /* its values mean nothing without a scale beside them */
 	/* Decodes blocks, at any alignment, to f32. */
 	void (*decode)(const unsigned char *from, int64_t blocks, float *to);
+	enum smalti_dtype rows8; /* dtype of rows of 8 bits with such codes; F32: there is none */
 };
 
 /* The codings of safetensors: fp8 (base/fp8.h), and integers of 8 bits, which need a scale. @{ */

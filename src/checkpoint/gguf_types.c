@@ -122,11 +122,11 @@ static void decode_q6_k(const unsigned char *from, int64_t blocks, float *to)
 
 #define PLAIN(type, bytes, dtype)                                                                            \
 	{                                                                                                    \
-		{type, 1, bytes, false, NULL}, true, dtype                                                   \
+		{type, 1, bytes, false, NULL, SMALTI_F32}, true, dtype                                       \
 	}
 #define CODED(type, values, bytes, decode)                                                                   \
 	{                                                                                                    \
-		{type, values, bytes, false, decode}, false, SMALTI_F32                                      \
+		{type, values, bytes, false, decode, SMALTI_F32}, false, SMALTI_F32                          \
 	}
 
 static const struct {

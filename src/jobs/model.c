@@ -161,7 +161,7 @@ static int use_adapters(struct smalti_model *model, bool raw, struct smalti_erro
 	struct smalti_denoiser *plain = model->denoiser;
 	if (!model->adapters || !smalti_adapter_set_changes(model->adapters, SMALTI_TRANSFORMER))
 		return 0;
-	if ((raw || smalti_weights_have_int8(plain->weights)) && !have_to_merge(model->adapters)) {
+	if ((raw || smalti_weights_have_rows8(plain->weights)) && !have_to_merge(model->adapters)) {
 		model->base = plain;
 		model->denoiser = plain->functions->adapted(plain, model->task_group, model->adapters, error);
 		return model->denoiser ? 0 : -1;

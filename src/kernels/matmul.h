@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 #include "base/dtype.h"
-#include "base/int8.h"
+#include "base/rows8.h"
 #include "kernels/epilogue.h"
 #include "kernels/packed.h"
 
@@ -50,8 +50,8 @@ int smalti_matmul(const struct smalti_matmul *matmul, const void *x, const void 
 		  const void *operand, void *y, struct smalti_error *error);
 
 /* W [out, in] as in a checkpoint: any dtype, any alignment; an output's weights are `stride` elements apart,
- * so that a range of columns can be taken. Of rows of int8 (base/int8.h) that is smalti_int8_stride(in), and
- * all columns are taken: their integers are multiplied, and the sums by the scale. */
+ * so that a range of columns can be taken. Of rows of 8 bits (base/rows8.h) that is smalti_rows8_stride(in),
+ * and all columns are taken: their codes are multiplied, and the sums by the scale. */
 struct smalti_raw_weight {
 	const void *data;
 	enum smalti_dtype dtype;
@@ -61,7 +61,7 @@ struct smalti_raw_weight {
 /* Returns the elements from a row of [*, in] to the next. */
 static inline int64_t smalti_raw_stride(enum smalti_dtype dtype, int64_t in)
 {
-	return dtype == SMALTI_I8 ? smalti_int8_stride(in) : in;
+	return smalti_is_rows8(dtype) ? smalti_rows8_stride(in) : in;
 }
 
 /* Columns of x, with rows `stride` elements apart: x consists of such matrices side by side. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/int8.h"
+#include "base/rows8.h"
 #include "kernels/matmul.h"
 
 /* Products of integers of 8 bits: each row of x is rounded to rows of int8 as weights are (base/int8.h), with
@@ -20,7 +20,7 @@ struct smalti_part {
 enum { SMALTI_W8A8_ROW_END = 64, SMALTI_W8A8_ROWS = 16 };
 static inline int64_t smalti_w8a8_row_bytes(int64_t in)
 {
-	return smalti_round_up(in, SMALTI_INT8_PAD) * (int64_t)sizeof(int16_t) + SMALTI_W8A8_ROW_END;
+	return smalti_round_up(in, SMALTI_ROWS8_PAD) * (int64_t)sizeof(int16_t) + SMALTI_W8A8_ROW_END;
 }
 
 /* Multiplies x [rows, in], of `x_dtype`, by rows of int8; `compute` of the product is not used. */

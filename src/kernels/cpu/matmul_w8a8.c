@@ -43,7 +43,7 @@ int smalti_matmul_w8a8(const struct smalti_matmul *matmul, enum smalti_dtype x_d
 	if (smalti_matmul_check_result(matmul, error))
 		return -1;
 	const struct smalti_cpu_kernels *kernels = smalti_kernels();
-	const int64_t stride = smalti_int8_stride(matmul->in);
+	const int64_t stride = smalti_rows8_stride(matmul->in);
 	struct band band;
 	if (open_band(&band, matmul, error) < 0)
 		return -1;

@@ -296,7 +296,7 @@ static void multiply_block(const struct operands *o, const struct work *work, co
 	*packing = aside.packing;
 }
 
-/* Multiplies a block's sums by the scales of rows of int8. */
+/* Multiplies a block's sums by the scales of rows of 8 bits. */
 static void scale_block(const struct operands *o, const struct block *block, float *z)
 {
 	const int64_t out = o->matmul->out;
@@ -313,7 +313,7 @@ static void finish_block(const struct operands *o, const struct block *block, fl
 			 const void *operand, int64_t y_stride, void *y)
 {
 	const int64_t out = o->matmul->out;
-	if (o->weight->dtype == SMALTI_I8)
+	if (smalti_is_rows8(o->weight->dtype))
 		scale_block(o, block, z);
 	for (int64_t r = 0; r < block->rows; r++)
 		for (int64_t first = 0; first < out; first += OUTPUTS)

@@ -155,11 +155,7 @@ static void multiply_piece(const struct smalti_matmul *m, const struct smalti_ra
 			const int64_t depth = smalti_min(piece - k, DEPTH);
 			const char *next =
 			    k + DEPTH < piece ? panel.from + DEPTH * size : from + OUTPUTS * panel.stride;
-			if (weight->dtype == SMALTI_I8)
-				pack_panel(SMALTI_I8, &panel, next, outputs, depth, work->weights);
-			else
-				FOR_DTYPE(weight->dtype, pack_panel, &panel, next, outputs, depth,
-					  work->weights);
+			FOR_WEIGHTS(weight->dtype, pack_panel, &panel, next, outputs, depth, work->weights);
 			multiply_any(tiles, k > 0, work, rows, x_steps, k / TILE_TERMS, depth);
 		}
 		for (int64_t row = 0; row < rows; row += TILE)
@@ -170,7 +166,7 @@ static void multiply_piece(const struct smalti_matmul *m, const struct smalti_ra
 	}
 }
 
-/* Multiplies the sums of a block of rows by the scales of rows of int8. */
+/* Multiplies the sums of a block of rows by the scales of rows of 8 bits. */
 static void scale_rows(const struct smalti_matmul *m, const struct smalti_raw_weight *weight, int64_t rows,
 		       int64_t z_stride, float *z)
 {
@@ -203,7 +199,7 @@ void FOR_ISA(smalti_matmul_raw_bf16)(const struct smalti_matmul *m, const struct
 					  rows, piece, work.x);
 				multiply_piece(m, weight, &cut, &work, rows, first, piece);
 			}
-		if (weight->dtype == SMALTI_I8)
+		if (smalti_is_rows8(weight->dtype))
 			scale_rows(m, weight, rows, cut.z_stride, work.z);
 		for (int64_t r = 0; r < rows; r++)
 			finish_row(m, 0, m->out, work.z + r * cut.z_stride, bias, operand,

@@ -26,11 +26,11 @@ struct panel {
 	int64_t stride; /* bytes from an output to the next */
 };
 
-/* Returns the scale of output `o` of rows of int8. */
+/* Returns the scale of output `o` of rows of 8 bits. */
 INLINE float scale_of(const struct smalti_raw_weight *weight, int64_t in, int64_t o)
 {
 	float scale;
-	memcpy(&scale, (const char *)weight->data + o * weight->stride + smalti_int8_scale_at(in),
+	memcpy(&scale, (const char *)weight->data + o * weight->stride + smalti_rows8_scale_at(in),
 	       sizeof(scale));
 	return scale;
 }

@@ -6,7 +6,8 @@
 #include "kernels/cpu/raw_parts.h"
 #include "kernels/cpu/transpose.h"
 
-typedef int8_t integers __attribute__((vector_size(16)));
+typedef int8_t codes16 __attribute__((vector_size(16)));
+typedef uint16_t halves16 __attribute__((vector_size(32)));
 
 /* Transposes four inputs of all outputs, whose rows lie a LINE apart, to [input, OUTPUTS]. */
 INLINE void turn_floats(const enum smalti_dtype compute, const char *staged, float *to)
@@ -40,9 +41,14 @@ INLINE void turn_halves(enum smalti_dtype dtype, const enum smalti_dtype compute
 	}
 }
 
-/* Makes a vector of LANES integers. */
-INLINE vec vec_of_integers(const int8_t *from)
+/* Makes a vector of LANES codes of sixteen. */
+INLINE vec vec_of_codes(enum smalti_dtype dtype, const codes16 *codes, int64_t first)
 {
+	const int8_t *from = (const int8_t *)codes + first;
+	if (dtype != SMALTI_I8) {
+		const halves16 as_f16 = FP8_AS_F16(dtype, __builtin_convertvector(*codes, halves16));
+		return vec_read(SMALTI_F16, &as_f16, first, LANES) * vec_set1(FP8_FACTOR(dtype));
+	}
 #if VEC_BYTES == 64
 	return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)from)));
 #elif VEC_BYTES == 32
@@ -55,19 +61,18 @@ INLINE vec vec_of_integers(const int8_t *from)
 #endif
 }
 
-/* Transposes sixteen inputs of integers likewise, which no dtype of products rounds; 16 outputs at a time. */
-INLINE void turn_integers(const char *staged, float *to)
+/* Transposes sixteen inputs of 8 bits likewise, which no dtype of products rounds; 16 outputs at a time. */
+INLINE void turn_codes(enum smalti_dtype dtype, const char *staged, float *to)
 {
 	for (int first = 0; first < OUTPUTS; first += 16) {
-		integers rows[16] = {0};
+		codes16 rows[16] = {0};
 		UNROLL
 		for (int i = 0; i < smalti_min(16, OUTPUTS - first); i++)
 			memcpy(&rows[i], staged + (first + i) * LINE_BYTES, sizeof(rows[i]));
 		TRANSPOSE(rows, 16, MIX16(0, 16), MIX16(8, 16));
 		for (int i = 0; i < 16; i++)
 			for (int o = 0; o < 16 && first + o < OUTPUTS; o += LANES)
-				vec_store(to + i * OUTPUTS + first + o,
-					  vec_of_integers((const int8_t *)&rows[i] + o));
+				vec_store(to + i * OUTPUTS + first + o, vec_of_codes(dtype, &rows[i], o));
 	}
 }
 
@@ -76,7 +81,7 @@ INLINE void widen(enum smalti_dtype dtype, const enum smalti_dtype compute, cons
 		  int64_t outputs, int64_t depth, float *to)
 {
 	char staged[OUTPUTS * LINE_BYTES] __attribute__((aligned(LINE_BYTES)));
-	const int64_t size = dtype == SMALTI_F32 ? 4 : dtype == SMALTI_I8 ? 1 : 2;
+	const int64_t size = smalti_dtype_bytes(dtype);
 	for (int64_t first = 0; first < depth * size; first += LINE_BYTES) {
 		const int64_t bytes = smalti_min(depth * size - first, LINE_BYTES);
 		if (bytes == LINE_BYTES)
@@ -87,8 +92,8 @@ INLINE void widen(enum smalti_dtype dtype, const enum smalti_dtype compute, cons
 			float *turned = to + (first + at) / size * OUTPUTS;
 			if (dtype == SMALTI_F32)
 				turn_floats(compute, staged + at, turned);
-			else if (dtype == SMALTI_I8)
-				turn_integers(staged + at, turned);
+			else if (smalti_is_rows8(dtype))
+				turn_codes(dtype, staged + at, turned);
 			else
 				turn_halves(dtype, compute, staged + at, turned);
 		}
@@ -98,7 +103,7 @@ INLINE void widen(enum smalti_dtype dtype, const enum smalti_dtype compute, cons
 INLINE void widen_for(enum smalti_dtype dtype, enum smalti_dtype compute, const struct panel *panel,
 		      int64_t outputs, int64_t depth, float *to)
 {
-	if (compute == SMALTI_F32 || compute == dtype)
+	if (compute == SMALTI_F32 || compute == dtype || smalti_is_rows8(dtype))
 		widen(dtype, SMALTI_F32, panel, outputs, depth, to);
 	else if (compute == SMALTI_F16)
 		widen(dtype, SMALTI_F16, panel, outputs, depth, to);
@@ -109,8 +114,5 @@ INLINE void widen_for(enum smalti_dtype dtype, enum smalti_dtype compute, const 
 static void widen_panel(const struct smalti_matmul *m, enum smalti_dtype dtype, const struct panel *panel,
 			int64_t outputs, int64_t depth, float *to)
 {
-	if (dtype == SMALTI_I8)
-		widen(SMALTI_I8, SMALTI_F32, panel, outputs, depth, to);
-	else
-		FOR_DTYPE(dtype, widen_for, m->compute, panel, outputs, depth, to);
+	FOR_WEIGHTS(dtype, widen_for, m->compute, panel, outputs, depth, to);
 }

@@ -43,6 +43,8 @@ INLINE __mmask32 first_of(int64_t count)
 	return count >= TILE_TERMS ? UINT32_MAX : (1u << count) - 1;
 }
 
+typedef uint16_t tile_codes __attribute__((vector_size(64)));
+
 /* Reads the first `count` of 32 elements, rounded; zeros after them. */
 INLINE vec read_rounded(enum smalti_dtype dtype, const char *from, int64_t count)
 {
@@ -52,6 +54,14 @@ INLINE vec read_rounded(enum smalti_dtype dtype, const char *from, int64_t count
 		__m512 lower = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm256_castsi256_si128(integers)));
 		__m512 upper =
 		    _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm256_extracti128_si256(integers, 1)));
+		return (vec)_mm512_cvtne2ps_pbh(upper, lower);
+	}
+	if (dtype == SMALTI_E4M3 || dtype == SMALTI_E5M2) {
+		const tile_codes wide = (tile_codes)_mm512_cvtepi8_epi16(_mm256_maskz_loadu_epi8(mask, from));
+		const __m512i codes = (__m512i)FP8_AS_F16(dtype, wide);
+		const __m512 factor = _mm512_set1_ps(FP8_FACTOR(dtype));
+		__m512 lower = _mm512_cvtph_ps(_mm512_castsi512_si256(codes)) * factor;
+		__m512 upper = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(codes, 1)) * factor;
 		return (vec)_mm512_cvtne2ps_pbh(upper, lower);
 	}
 	if (dtype == SMALTI_F32) {

@@ -39,6 +39,24 @@ typedef uint8_t bvec __attribute__((vector_size(VEC_BYTES / 4)));
 		else                                                                                         \
 			function(SMALTI_BF16, __VA_ARGS__);                                                  \
 	} while (0)
+/* Does the same for a dtype of weights, which may be rows of 8 bits. */
+#define FOR_WEIGHTS(dtype, function, ...)                                                                    \
+	do {                                                                                                 \
+		if ((dtype) == SMALTI_I8)                                                                    \
+			function(SMALTI_I8, __VA_ARGS__);                                                    \
+		else if ((dtype) == SMALTI_E4M3)                                                             \
+			function(SMALTI_E4M3, __VA_ARGS__);                                                  \
+		else if ((dtype) == SMALTI_E5M2)                                                             \
+			function(SMALTI_E5M2, __VA_ARGS__);                                                  \
+		else                                                                                         \
+			FOR_DTYPE(dtype, function, __VA_ARGS__);                                             \
+	} while (0)
+
+/* Makes a vector of fp8 codes, widened to 16 bits with their sign, one of f16, whose values times FP8_FACTOR
+ * are theirs if they are finite. @{ */
+#define FP8_AS_F16(dtype, codes) ((dtype) == SMALTI_E4M3 ? ((codes) << 7) & 0xbf80 : (codes) << 8)
+#define FP8_FACTOR(dtype)        ((dtype) == SMALTI_E4M3 ? 256.f : 1.f)
+/* @} */
 
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")

@@ -76,7 +76,7 @@ void FOR_ISA(smalti_w8a8_finish)(const struct smalti_matmul *m, const struct sma
 				 const float *scales, const void *weights, const float *bias,
 				 const void *operand, const int32_t *sums, void *y)
 {
-	const struct smalti_raw_weight weight = {weights, SMALTI_I8, smalti_int8_stride(m->in)};
+	const struct smalti_raw_weight weight = {weights, SMALTI_I8, smalti_rows8_stride(m->in)};
 	for (int64_t done = 0; done < part->count; done += COLUMNS) {
 		float of_outputs[COLUMNS] = {0}, z[COLUMNS];
 		const int64_t first = part->first + done, count = smalti_min(COLUMNS, part->count - done);

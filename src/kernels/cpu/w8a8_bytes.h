@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/int8.h"
+#include "base/rows8.h"
 #include "kernels/cpu/transpose.h"
 
 /* What products of integers are of where the CPU adds up four products of bytes at once, one of which is
@@ -39,7 +39,7 @@ INLINE int32_t first_sum(const char *x, int64_t row_bytes)
 	return (int32_t)(-128 * (uint32_t)sum);
 }
 
-/* Lays out SMALTI_INT8_PAD inputs of OUTPUTS rows as fours, plus 128. */
+/* Lays out SMALTI_ROWS8_PAD inputs of OUTPUTS rows as fours, plus 128. */
 INLINE void lay_out_inputs(const char *from, int64_t stride, integer *to)
 {
 	UNROLL

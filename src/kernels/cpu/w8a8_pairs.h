@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/int8.h"
+#include "base/rows8.h"
 #include "kernels/cpu/transpose.h"
 
 /* What products of integers are of where the CPU does not multiply bytes: pairs of products of 16 bits are
@@ -42,14 +42,14 @@ INLINE int32_t first_sum(const char *x, int64_t row_bytes)
 	return 0;
 }
 
-/* Widens SMALTI_INT8_PAD inputs of OUTPUTS rows, and makes them pairs. */
+/* Widens SMALTI_ROWS8_PAD inputs of OUTPUTS rows, and makes them pairs. */
 INLINE void lay_out_inputs(const char *from, int64_t stride, integer *to)
 {
 	typedef int8_t bytes __attribute__((vector_size(VEC_BYTES / 2)));
-	halves rows[SMALTI_INT8_PAD / 2];
+	halves rows[SMALTI_ROWS8_PAD / 2];
 	transpose_halves(from, stride, rows);
 	UNROLL
-	for (int i = 0; i < SMALTI_INT8_PAD * OUTPUTS; i += 2 * LANES) {
+	for (int i = 0; i < SMALTI_ROWS8_PAD * OUTPUTS; i += 2 * LANES) {
 		bytes narrow;
 		memcpy(&narrow, (const char *)rows + i, sizeof(narrow));
 		const pairs wide = __builtin_convertvector(narrow, pairs);

@@ -14,8 +14,8 @@
 #endif
 
 enum {
-	PIECE_BYTES = 1 << 14,    /* of weights that are laid out */
-	INPUTS = SMALTI_INT8_PAD, /* that are laid out at a time: rows are a multiple of it */
+	PIECE_BYTES = 1 << 14,     /* of weights that are laid out */
+	INPUTS = SMALTI_ROWS8_PAD, /* that are laid out at a time: rows are a multiple of it */
 	DEPTH = PIECE_BYTES / OUTPUTS / (int)sizeof(integer) /* inputs of a piece */
 };
 
@@ -107,7 +107,7 @@ INLINE void all_sums(int64_t count, int64_t in, int64_t out, const void *x, cons
 	const int64_t inputs = smalti_round_up(in, INPUTS);
 	struct rows rows = {x, count, x_row_bytes(in), 0};
 	tiles_begin();
-	struct piece piece = {.from = weights, .stride = smalti_int8_stride(in)};
+	struct piece piece = {.from = weights, .stride = smalti_rows8_stride(in)};
 	for (int64_t o = 0; o < out; o += OUTPUTS) {
 		piece.outputs = smalti_min(OUTPUTS, out - o);
 		for (int64_t k = 0; k < inputs; k += DEPTH) {

@@ -113,16 +113,26 @@ KERNEL(operand)(GLOBAL const void *x, GLOBAL void *y, struct operand_arguments a
 		    rounded_to(a.compute, load_element(x, a.dtype, a.first + row * a.stride + column)));
 }
 
-/* Does the same of rows of int8. */
-KERNEL(operand_int8)(GLOBAL const uchar *x, GLOBAL void *y, struct operand_arguments a)
+/* Returns the value of a code of 8 bits, if it is finite. Codes of fp8 are made those of f16: of e5m2 the upper
+ * byte, of e4m3 the bits behind the sign, which then stand for 2^-8 of the value. */
+DEVICE float value_of_code(enum smalti_dtype dtype, uint code)
+{
+	if (dtype == SMALTI_I8)
+		return (float)((int)code - (code < 128 ? 0 : 256));
+	if (dtype == SMALTI_E5M2)
+		return float_of_f16((ushort)(code << 8));
+	return float_of_f16((ushort)((code & 128) << 8 | (code & 127) << 7)) * 256.f;
+}
+
+/* Does the same of rows of 8 bits. */
+KERNEL(operand_rows8)(GLOBAL const uchar *x, GLOBAL void *y, struct operand_arguments a)
 {
 	const int64_t row = INDEX / a.columns, column = INDEX % a.columns;
 	if (row >= a.rows)
 		return;
-	GLOBAL const uchar *integers = x + a.first + row * a.stride;
-	const int code = integers[column], value = code < 128 ? code : code - 256;
-	const float scale = *(GLOBAL const float *)(integers + a.stride - 16);
-	store_element(y, a.result, INDEX, rounded_to(a.compute, scale * (float)value));
+	GLOBAL const uchar *codes = x + a.first + row * a.stride;
+	const float scale = *(GLOBAL const float *)(codes + a.stride - 16);
+	store_element(y, a.result, INDEX, rounded_to(a.compute, scale * value_of_code(a.dtype, codes[column])));
 }
 
 /* Does the same in eights, of which a thread has one; `compute` is `result`. */

@@ -14,7 +14,7 @@ DEVICE float finished(enum smalti_epilogue epilogue, float z, float gate, float 
 	return epilogue == SMALTI_EPILOGUE_GATE_ADD ? fma(gate, z, y) : z;
 }
 
-/* Rounds x [rows, in] of `dtype` to rows of int8 and their scales (base/int8.h); a group per row. Quotients are made in
+/* Rounds x [rows, in] of `dtype` to rows of int8 and their scales (base/rows8.h); a group per row. Quotients are made in
  * double, as those of f32 need not be exact here. */
 KERNEL(round_rows)(GLOBAL const void *x, GLOBAL uchar *y, GLOBAL float *scales,
 		   struct integer_product_arguments a)

@@ -17,7 +17,7 @@ enum {
 };
 
 /* z, at z_first with rows `z_stride` elements apart, [rows, out] f32 = x·Wᵀ for rows w_row … of int8 with
- * their scales (base/int8.h); x [rows, in], of `dtype`, is rounded to such rows. */
+ * their scales (base/rows8.h); x [rows, in], of `dtype`, is rounded to such rows. */
 struct integer_product_arguments {
 	int64_t rows, in, out, w_row, z_first, z_stride;
 	enum smalti_dtype dtype;

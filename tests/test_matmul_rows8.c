@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products with weights that are rows of int8, against the reference's. */
+ * Products with weights that are rows of 8 bits, against the reference's. */
+#include "base/fp8.h"
 #include "base/int8.h"
 #include "golden.h"
 #include "harness.h"
@@ -21,21 +22,23 @@ static const struct smalti_tensor_view *find(const struct smalti_safetensors *fi
 	return smalti_safetensors_find(file, text);
 }
 
-/* Makes rows with scales, as forms of weights are, of integers and scales. */
-static char *rows_of(int64_t rows, int64_t columns, const char *integers, const float *scales)
+/* Makes rows with scales, as forms of weights are, of codes and scales; one of these may be all rows'. */
+static char *rows_of(int64_t rows, int64_t columns, const char *codes, const float *scales,
+		     int64_t scale_count)
 {
-	const int64_t stride = smalti_int8_stride(columns);
+	const int64_t stride = smalti_rows8_stride(columns);
 	char *made = calloc((size_t)rows, (size_t)stride);
 	for (int64_t r = 0; r < rows; r++) {
-		memcpy(made + r * stride, integers + r * columns, (size_t)columns);
-		memcpy(made + r * stride + smalti_int8_scale_at(columns), &scales[r], sizeof(float));
+		memcpy(made + r * stride, codes + r * columns, (size_t)columns);
+		memcpy(made + r * stride + smalti_rows8_scale_at(columns), &scales[r % scale_count],
+		       sizeof(float));
 	}
 	return made;
 }
 
 /* Multiplies in a dtype; x consists of two parts if `cut` is not 0. */
 static void multiply(const struct smalti_matmul *matmul, const float *x, const char *weights,
-		     const float *bias, int64_t cut, float *y)
+		     enum smalti_dtype dtype, const float *bias, int64_t cut, float *y)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t size = smalti_dtype_bytes(matmul->compute), count = matmul->rows * matmul->in;
@@ -43,78 +46,115 @@ static void multiply(const struct smalti_matmul *matmul, const float *x, const c
 	smalti_narrow(matmul->compute, x, count, operand);
 	const struct smalti_raw_columns parts[] = {{operand, cut ? cut : matmul->in, matmul->in},
 						   {operand + cut * size, matmul->in - cut, matmul->in}};
-	const struct smalti_raw_weight weight = {weights, SMALTI_I8,
-						 smalti_raw_stride(SMALTI_I8, matmul->in)};
+	const struct smalti_raw_weight weight = {weights, dtype, smalti_raw_stride(dtype, matmul->in)};
 	SUCCEEDS(smalti_matmul_raw(matmul, parts, cut ? 2 : 1, &weight, bias, NULL, matmul->out, y, &error),
 		 &error, "product");
 	free(operand);
+}
+
+/* Multiplies a case by its weights in a form; not every case has each. */
+static void multiply_form(const struct smalti_safetensors *file, const char *name, const char *form,
+			  enum smalti_dtype dtype)
+{
+	char part[3][32];
+	for (int i = 0; i < 3; i++)
+		snprintf(part[i], sizeof(part[i]), "%s.%s", form,
+			 (const char *const[]){"q", "scale", "y"}[i]);
+	const struct smalti_tensor_view *x = find(file, name, "x"), *q = find(file, name, part[0]),
+					*scale = find(file, name, part[1]), *b = find(file, name, "bias");
+	if (!q)
+		return;
+	static const float one = 1;
+	float *values = golden_values(x), *scales = scale ? golden_values(scale) : NULL,
+	      *expected = golden_values(find(file, name, part[2])), *bias = b ? golden_values(b) : NULL;
+	const struct smalti_matmul matmul = {
+	    .rows = x->shape[0], .in = x->shape[1], .out = q->shape[0], .result = SMALTI_F32};
+	const int64_t count = matmul.rows * matmul.out;
+	float *y = calloc((size_t)count, sizeof(*y));
+	char *weights = rows_of(matmul.out, matmul.in, q->data, scale ? scales : &one,
+				scale ? smalti_tensor_elements(scale) : 1);
+	for (int64_t cut = 0; cut < 2 && cut < matmul.in; cut++) {
+		multiply(&matmul, values, weights, dtype, bias, cut * (matmul.in / 3), y);
+		golden_near(y, expected, count, 5e-6, part[2]);
+	}
+	free(values);
+	free(scales);
+	free(expected);
+	free(bias);
+	free(y);
+	free(weights);
 }
 
 static void products_are_the_references(void)
 {
 	struct smalti_safetensors *file = golden_open("golden/quant/linear.safetensors");
 	for (int i = 0; i < COUNT(cases); i++) {
-		const struct smalti_tensor_view *x = find(file, cases[i], "x"),
-						*q = find(file, cases[i], "int8.q"),
-						*b = find(file, cases[i], "bias");
-		float *values = golden_values(x), *scales = golden_values(find(file, cases[i], "int8.scale"));
-		float *expected = golden_values(find(file, cases[i], "int8.y")),
-		      *bias = b ? golden_values(b) : NULL;
-		const struct smalti_matmul matmul = {
-		    .rows = x->shape[0], .in = x->shape[1], .out = q->shape[0], .result = SMALTI_F32};
-		const int64_t count = matmul.rows * matmul.out;
-		float *y = calloc((size_t)count, sizeof(*y));
-		char *weights = rows_of(matmul.out, matmul.in, q->data, scales);
-		for (int64_t cut = 0; cut < 2 && cut < matmul.in; cut++) {
-			multiply(&matmul, values, weights, bias, cut * (matmul.in / 3), y);
-			golden_near(y, expected, count, 5e-6, cases[i]);
-		}
-		free(values);
-		free(scales);
-		free(expected);
-		free(bias);
-		free(y);
-		free(weights);
+		multiply_form(file, cases[i], "int8", SMALTI_I8);
+		multiply_form(file, cases[i], "e4m3", SMALTI_E4M3);
+		multiply_form(file, cases[i], "e4m3-row", SMALTI_E4M3);
+		multiply_form(file, cases[i], "e5m2", SMALTI_E5M2);
 	}
 	smalti_safetensors_close(file);
 }
 
-/* Rows and outputs beyond a block's, in each dtype: as with the integers in bf16, which are the same numbers,
+/* Draws a code that is a finite number, and returns its value, which every dtype has. */
+static float draw_code(enum smalti_dtype dtype, uint64_t *state, uint8_t *code)
+{
+	const struct smalti_fp8 *format = dtype == SMALTI_E4M3 ? &smalti_e4m3 : &smalti_e5m2;
+	float value;
+	do
+		*code = (uint8_t)(int)(128 + 128 * test_random(state));
+	while (dtype != SMALTI_I8 && (*code & 127) >= format->not_finite);
+	if (dtype == SMALTI_I8)
+		return (float)(int8_t)*code;
+	smalti_fp8_widen(format, code, 1, &value);
+	return value;
+}
+
+/* Rows and outputs beyond a block's, in each dtype: as with the codes in bf16, which are the same numbers,
  * times the scale. */
-static void integers_are_exact_in_each_dtype(void)
+static void codes_are_exact_in_each_dtype(void)
 {
 	enum { ROWS = 300, IN = 200, OUT = 75 };
 	static const enum smalti_dtype computes[] = {SMALTI_F32, SMALTI_BF16, SMALTI_F16};
+	static const enum smalti_dtype dtypes[] = {SMALTI_I8, SMALTI_E4M3, SMALTI_E5M2};
 	static float x[ROWS * IN], scales[OUT], y[ROWS * OUT], expected[ROWS * OUT];
-	static int8_t integers[OUT * IN];
+	static uint8_t codes[OUT * IN];
 	static uint16_t halves[OUT * IN];
 	uint64_t state = 3;
 	for (int i = 0; i < ROWS * IN; i++)
 		x[i] = test_random(&state);
-	for (int i = 0; i < OUT * IN; i++) {
-		integers[i] = (int8_t)(127 * test_random(&state));
-		halves[i] = smalti_f32_to_bf16((float)integers[i]);
-	}
 	for (int o = 0; o < OUT; o++)
 		scales[o] = 0.5f + (float)o;
-	char *weights = rows_of(OUT, IN, (const char *)integers, scales);
-	for (int i = 0; i < COUNT(computes); i++) {
+	for (int i = 0; i < COUNT(computes) * COUNT(dtypes); i++) {
+		const enum smalti_dtype compute = computes[i / COUNT(dtypes)],
+					dtype = dtypes[i % COUNT(dtypes)];
 		struct smalti_error error = SMALTI_NO_ERROR;
 		const struct smalti_matmul matmul = {
-		    .rows = ROWS, .in = IN, .out = OUT, .compute = computes[i], .result = SMALTI_F32};
+		    .rows = ROWS, .in = IN, .out = OUT, .compute = compute, .result = SMALTI_F32};
+		bool drawn[256] = {false};
+		for (int k = 0; k < OUT * IN; k++) {
+			halves[k] = smalti_f32_to_bf16(draw_code(dtype, &state, &codes[k]));
+			drawn[codes[k]] = true;
+		}
+		int kinds = 0;
+		for (int k = 0; k < COUNT(drawn); k++)
+			kinds += drawn[k];
+		CHECK(kinds == (dtype == SMALTI_I8 ? 256 : dtype == SMALTI_E4M3 ? 254 : 248), "all codes");
+		char *weights = rows_of(OUT, IN, (const char *)codes, scales, OUT);
 		char *operand = malloc((size_t)(ROWS * IN) * 4);
-		smalti_narrow(computes[i], x, ROWS * IN, operand);
+		smalti_narrow(compute, x, ROWS * IN, operand);
 		const struct smalti_raw_columns all = {operand, IN, IN};
 		const struct smalti_raw_weight same = {halves, SMALTI_BF16, IN};
-		multiply(&matmul, x, weights, NULL, 0, y);
+		multiply(&matmul, x, weights, dtype, NULL, 0, y);
 		SUCCEEDS(smalti_matmul_raw(&matmul, &all, 1, &same, NULL, NULL, OUT, expected, &error),
 			 &error, "product");
 		for (int k = 0; k < ROWS * OUT; k++)
 			expected[k] *= scales[k % OUT];
-		CHECK(memcmp(y, expected, sizeof(y)) == 0, smalti_dtype_name(computes[i]));
+		CHECK(memcmp(y, expected, sizeof(y)) == 0, smalti_dtype_name(dtype));
 		free(operand);
+		free(weights);
 	}
-	free(weights);
 }
 
 /* Returns the rows of the unit matrix: products with them are the integers themselves. */
@@ -124,7 +164,7 @@ static char *unit_rows(int64_t columns)
 	float *scales = calloc((size_t)columns, sizeof(*scales));
 	for (int64_t i = 0; i < columns; i++)
 		integers[i * columns + i] = 1;
-	char *rows = rows_of(columns, columns, integers, scales);
+	char *rows = rows_of(columns, columns, integers, scales, columns);
 	free(integers);
 	free(scales);
 	return rows;
@@ -147,7 +187,7 @@ static void sums_are_exact_on_all_instruction_sets(void)
 			float *found = calloc((size_t)rows, sizeof(*found));
 			void *rounded = calloc((size_t)room, (size_t)smalti_w8a8_row_bytes(in));
 			int32_t *sums = calloc((size_t)(rows * out), sizeof(*sums));
-			char *weights = rows_of(out, in, q->data, scales), *one = unit_rows(in);
+			char *weights = rows_of(out, in, q->data, scales, out), *one = unit_rows(in);
 			int32_t *integers = calloc((size_t)(rows * in), sizeof(*integers));
 			kernels->w8a8_round(rows, in, SMALTI_F32, values, rounded, found);
 			kernels->w8a8_sums(rows, in, out, rounded, (const int8_t *)weights, sums);
@@ -187,7 +227,7 @@ static void products_of_integers_are_the_references(void)
 		const struct smalti_matmul matmul = {
 		    .rows = x->shape[0], .in = x->shape[1], .out = q->shape[0], .result = SMALTI_F32};
 		float *y = calloc((size_t)(matmul.rows * matmul.out), sizeof(*y));
-		char *weights = rows_of(matmul.out, matmul.in, q->data, scales);
+		char *weights = rows_of(matmul.out, matmul.in, q->data, scales, matmul.out);
 		SUCCEEDS(smalti_matmul_w8a8(&matmul, SMALTI_F32, values, weights, bias, NULL, y, &error),
 			 &error, cases[i]);
 		golden_near(y, expected, matmul.rows * matmul.out, 5e-6, cases[i]);
@@ -216,7 +256,7 @@ static void what_is_no_number_stays_so(void)
 		integers[i] = (int8_t)i;
 	x[3 * IN + 7] = NAN;
 	x[100 * IN] = INFINITY;
-	char *weights = rows_of(OUT, IN, (const char *)integers, scales);
+	char *weights = rows_of(OUT, IN, (const char *)integers, scales, OUT);
 	SUCCEEDS(smalti_matmul_w8a8(&matmul, SMALTI_F32, x, weights, NULL, NULL, y, &error), &error,
 		 "product");
 	for (int i = 0; i < ROWS * OUT; i++) {
@@ -228,10 +268,10 @@ static void what_is_no_number_stays_so(void)
 
 static const struct test tests[] = {
     {"products are the reference's", products_are_the_references},
-    {"integers are exact in each dtype", integers_are_exact_in_each_dtype},
+    {"codes are exact in each dtype", codes_are_exact_in_each_dtype},
     {"sums are exact on all instruction sets", sums_are_exact_on_all_instruction_sets},
     {"products of integers", products_of_integers_are_the_references},
     {"what is no number", what_is_no_number_stays_so},
 };
 
-TEST_MAIN("products with rows of int8", tests)
+TEST_MAIN("products with rows of 8 bits", tests)
