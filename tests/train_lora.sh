@@ -36,6 +36,10 @@ image=(-p 'a red circle' --size 64x64 --steps 2 -q)
 "$SMALTI" generate "${image[@]}" --lora whole/step-5/adapter -o adapter.png
 "$SMALTI" generate "${image[@]}" --lora whole/step-5/ema -o ema.png
 ! cmp -s base.png adapter.png || fail "the adapter changes nothing"
+for part in adapter ema; do # in diffusers' form they are the same; α/r is 2
+    "$SMALTI" generate "${image[@]}" --lora whole/step-5/$part/pytorch_lora_weights.safetensors -o diffusers.png
+    cmp $part.png diffusers.png || fail "$part is another adapter in diffusers' form"
+done
 cmp ema.png whole/samples/step-5/1.png || fail "the sample image is another one"
 
 # Whatever computes it, and however often it is killed.

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json_fields.h"
 #include "base/sealed.h"
+#include "train/adapter_diffusers.h"
 #include "train/tensors.h"
 
 #include <math.h>
@@ -21,13 +22,16 @@ enum { WEIGHTS, AVERAGES, OPTIMIZER, NULL_CAPTION, FILES };
 static const struct names {
 	const char *files[FILES];
 	const char *configs[2]; /* of the directories of weights */
+	const char *copies[2];  /* of an adapter's weights, in diffusers' form */
 } all_names[] = {
     {{"transformer/diffusion_pytorch_model.safetensors", "ema/diffusion_pytorch_model.safetensors",
       "optimizer.safetensors", "null_caption.safetensors"},
-     {"transformer/config.json", "ema/config.json"}},
+     {"transformer/config.json", "ema/config.json"},
+     {NULL, NULL}},
     {{"adapter/adapter_model.safetensors", "ema/adapter_model.safetensors", "optimizer.safetensors",
       "null_caption.safetensors"},
-     {"adapter/adapter_config.json", "ema/adapter_config.json"}}};
+     {"adapter/adapter_config.json", "ema/adapter_config.json"},
+     {"adapter/pytorch_lora_weights.safetensors", "ema/pytorch_lora_weights.safetensors"}}};
 
 static const struct names *names_of(const struct smalti_trainer *trainer)
 {
@@ -218,7 +222,7 @@ static bool digest_in(const struct smalti_saved *saved, const char *name, uint64
 	return text && smalti_hex_parse(text, digest);
 }
 
-static int check_text(const char *directory, const char *name, uint64_t digest, struct smalti_error *error)
+static int check_whole(const char *directory, const char *name, uint64_t digest, struct smalti_error *error)
 {
 	uint64_t found;
 	SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, name);
@@ -228,13 +232,16 @@ static int check_text(const char *directory, const char *name, uint64_t digest, 
 			       : smalti_fail(error, SMALTI_ECORRUPT, "%s: it is not as it was written", path);
 }
 
-static int check_configs(const struct smalti_saved *saved, const struct names *names,
-			 struct smalti_error *error)
+/* Checks the files that are not loaded, as far as the checkpoint has them. */
+static int check_others(const struct smalti_saved *saved, const struct names *names,
+			struct smalti_error *error)
 {
-	for (size_t i = 0; i < COUNT_OF(names->configs); i++) {
+	const char *const others[] = {names->configs[0], names->configs[1], names->copies[0],
+				      names->copies[1]};
+	for (size_t i = 0; i < COUNT_OF(others); i++) {
 		uint64_t digest;
-		if (digest_in(saved, names->configs[i], &digest) &&
-		    check_text(saved->directory, names->configs[i], digest, error) < 0)
+		if (others[i] && digest_in(saved, others[i], &digest) &&
+		    check_whole(saved->directory, others[i], digest, error) < 0)
 			return -1;
 	}
 	return 0;
@@ -270,7 +277,7 @@ int smalti_saved_load(const struct smalti_saved *saved, struct smalti_trainer *t
 		      struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
-	if (check_configs(saved, names_of(trainer), &cause) < 0 || load(saved, trainer, &cause) < 0)
+	if (check_others(saved, names_of(trainer), &cause) < 0 || load(saved, trainer, &cause) < 0)
 		return refuse(&cause, error);
 	trainer->state = saved->state;
 	return 0;
@@ -302,7 +309,7 @@ static int make_folder(const char *directory, const char *name, const char *conf
 	add_digest(files, name, digest);
 	if (!folder || smalti_make_directory(folder, error) < 0 || write_text(path, config, error) < 0)
 		return -1;
-	return check_text(directory, name, digest, error);
+	return check_whole(directory, name, digest, error);
 }
 
 static int make_folders(const char *directory, const struct smalti_saved *saved,
@@ -339,6 +346,23 @@ static int write_tensors(const char *directory, struct smalti_trainer *trainer, 
 			add_digest(files, name, digest);
 	}
 	return status;
+}
+
+/* Writes an adapter's weights in diffusers' form, too. */
+static int write_copies(const char *directory, const struct smalti_saved *saved,
+			const struct smalti_trainer *trainer, cJSON *files, struct smalti_error *error)
+{
+	const struct names *names = names_of(trainer);
+	for (int i = 0; names->copies[0] && i <= (trainer->averages.count > 0); i++) {
+		uint64_t digest;
+		SCOPED(free) char *from = smalti_format(error, "%s/%s", directory, names->files[i]);
+		SCOPED(free) char *to = smalti_format(error, "%s/%s", directory, names->copies[i]);
+		if (!from || !to || smalti_adapter_write_diffusers(from, saved->config, to, error) < 0 ||
+		    smalti_file_digest(to, &digest, &(int64_t){0}, error) < 0)
+			return -1;
+		add_digest(files, names->copies[i], digest);
+	}
+	return 0;
 }
 
 static void add_fields(cJSON *object, const struct smalti_saved *values)
@@ -388,7 +412,8 @@ static int write_part(const char *part, const struct smalti_saved *saved, struct
 	smalti_remove_directory(part);
 	const bool made =
 	    smalti_make_directory(part, error) == 0 && make_folders(part, saved, trainer, files, error) == 0;
-	if (write_tensors(made ? part : NULL, trainer, files, made ? error : NULL) < 0 || !made)
+	if (write_tensors(made ? part : NULL, trainer, files, made ? error : NULL) < 0 || !made ||
+	    write_copies(part, saved, trainer, files, error) < 0)
 		return -1;
 	return write_state(part, saved, trainer, position, files, error);
 }

@@ -6,7 +6,7 @@
 /* A checkpoint of a run, RUN/step-N (docs/training.md), has everything that the next steps depend on:
  *
  *   transformer/, ema/     configuration and weights in f32, in diffusers' layout; ema/ if there is one
- *   adapter/, ema/         instead, of an adapter: in peft's layout
+ *   adapter/, ema/         instead, of an adapter: in peft's layout, and the weights again in diffusers'
  *   optimizer.safetensors  the optimizer's state
  *   null_caption.safetensors
  *   state.json             counts, position in the data, identity, digests of the files above
