@@ -60,11 +60,14 @@ void smalti_adapter_set_free(struct smalti_adapter_set *set)
 	free(set);
 }
 
-bool smalti_adapter_set_changes(const struct smalti_adapter_set *set, int component)
+const struct smalti_adapter *smalti_adapter_set_find(const struct smalti_adapter_set *set, int component,
+						     bool dora)
 {
 	for (int i = 0; i < set->count; i++)
-		for (int64_t k = 0; k < set->uses[i].adapter->count; k++)
-			if (set->uses[i].adapter->changes[k].component == component)
-				return true;
-	return false;
+		for (int64_t k = 0; k < set->uses[i].adapter->count; k++) {
+			const struct smalti_low_rank *change = &set->uses[i].adapter->changes[k];
+			if (change->component == component && (change->magnitude || !dora))
+				return set->uses[i].adapter;
+		}
+	return NULL;
 }

@@ -22,5 +22,6 @@ int smalti_adapter_set_add(struct smalti_adapter_set *set, const char *path, dou
 			   struct smalti_error *error);
 void smalti_adapter_set_free(struct smalti_adapter_set *set); /* NULL is allowed */
 
-/* Tells whether any adapter changes this component. */
-bool smalti_adapter_set_changes(const struct smalti_adapter_set *set, int component);
+/* Returns the first adapter that changes this component, with `dora` by DoRA; NULL: none does. */
+const struct smalti_adapter *smalti_adapter_set_find(const struct smalti_adapter_set *set, int component,
+						     bool dora);

@@ -85,7 +85,7 @@ static int open_adapters(struct smalti_model *model, const struct smalti_model_o
 	    smalti_adapters_open(o->loras, o->lora_count, &model->text.config, &model->transformer, error);
 	if (!model->adapters)
 		return -1;
-	if (model->text.known && smalti_adapter_set_changes(model->adapters, SMALTI_TEXT_ENCODER))
+	if (model->text.known && smalti_adapter_set_find(model->adapters, SMALTI_TEXT_ENCODER, false))
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%s: it changes the text encoder, whose features are given",
 				   o->loras[0].path);
@@ -142,26 +142,15 @@ static void fit_into_memory(struct smalti_model *model, bool *raw)
 	model->mapped_bytes += text->functions->mapped_bytes(text);
 }
 
-/* Tells whether only merging does what the adapters do to the transformer. */
-static bool have_to_merge(const struct smalti_adapter_set *adapters)
-{
-	for (int i = 0; i < adapters->count; i++)
-		for (int64_t k = 0; k < adapters->uses[i].adapter->count; k++) {
-			const struct smalti_low_rank *change = &adapters->uses[i].adapter->changes[k];
-			if (change->component == SMALTI_TRANSFORMER && change->magnitude)
-				return true;
-		}
-	return false;
-}
-
 /* Gives the transformer its adapters: beside weights in 8 bits, which would round them away, and beside those
- * of the mapped file, which would be made in memory; else merged. */
+ * of the mapped file, which would be made in memory; else, and always those of DoRA, merged. */
 static int use_adapters(struct smalti_model *model, bool raw, struct smalti_error *error)
 {
 	struct smalti_denoiser *plain = model->denoiser;
-	if (!model->adapters || !smalti_adapter_set_changes(model->adapters, SMALTI_TRANSFORMER))
+	if (!model->adapters || !smalti_adapter_set_find(model->adapters, SMALTI_TRANSFORMER, false))
 		return 0;
-	if ((raw || smalti_weights_have_rows8(plain->weights)) && !have_to_merge(model->adapters)) {
+	if ((raw || smalti_weights_have_rows8(plain->weights)) &&
+	    !smalti_adapter_set_find(model->adapters, SMALTI_TRANSFORMER, true)) {
 		model->base = plain;
 		model->denoiser = plain->functions->adapted(plain, model->task_group, model->adapters, error);
 		return model->denoiser ? 0 : -1;

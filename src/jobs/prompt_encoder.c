@@ -61,7 +61,7 @@ static int open_adapters(struct smalti_prompt_encoder *encoder, const struct sma
 						 found ? &transformer : NULL, error);
 	if (!encoder->adapters)
 		return -1;
-	if (!smalti_adapter_set_changes(encoder->adapters, SMALTI_TEXT_ENCODER))
+	if (!smalti_adapter_set_find(encoder->adapters, SMALTI_TEXT_ENCODER, false))
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "%s: it does not change the text encoder, and nothing else is used here",
 				   how->loras[0].path);

@@ -67,18 +67,15 @@ static struct smalti_adapter_set *read_adapters(const struct smalti_model *model
 /* Refuses what only merging does. */
 static int check_kind(const struct smalti_adapter_set *adapters, struct smalti_error *error)
 {
-	for (int i = 0; i < adapters->count; i++)
-		for (int64_t k = 0; k < adapters->uses[i].adapter->count; k++) {
-			const struct smalti_low_rank *change = &adapters->uses[i].adapter->changes[k];
-			const bool text = change->component != SMALTI_TRANSFORMER;
-			if (text || change->magnitude)
-				return smalti_fail(error, SMALTI_EUNSUPPORTED,
-						   "%s: %s is merged into a model, not used by single "
-						   "requests: give it to all, with --lora",
-						   adapters->uses[i].adapter->path,
-						   text ? "an adapter of the text encoder" : "DoRA");
-		}
-	return 0;
+	const struct smalti_adapter *text = smalti_adapter_set_find(adapters, SMALTI_TEXT_ENCODER, false);
+	const struct smalti_adapter *merged =
+	    text ? text : smalti_adapter_set_find(adapters, SMALTI_TRANSFORMER, true);
+	if (!merged)
+		return 0;
+	return smalti_fail(error, SMALTI_EUNSUPPORTED,
+			   "%s: %s is merged into a model, not used by single requests: give it to all, with "
+			   "--lora",
+			   merged->path, text ? "an adapter of the text encoder" : "DoRA");
 }
 
 static int64_t bytes_of(const struct smalti_variant *variant)
