@@ -27,21 +27,13 @@ struct smalti_extract_room smalti_extract_room_on(const struct smalti_device_sha
 struct smalti_extract_room smalti_extract_room_of(const struct smalti_session *session, int64_t main,
 						  int64_t weights)
 {
-	const int places = smalti_session_place_count(session);
-	struct smalti_device_shares min = {.tiles = INT64_MAX};
-	int smallest = 0;
+	struct smalti_device_shares min;
 	if (!smalti_devices_alone(session))
 		return (struct smalti_extract_room){
 		    .each = main, .all = main, .task = INT64_MAX, .workers = session->workers};
-	for (int place = 1; place < places; place++) {
-		const struct smalti_device_shares shares =
-		    smalti_device_shares(smalti_places_node(session->places, place));
-		if (shares.tiles >= min.tiles)
-			continue;
-		min = shares;
-		smallest = place;
-	}
-	return smalti_extract_room_on(&min, smallest, places - 1, main, weights);
+	const int smallest = smalti_places_smallest(session->places, &min);
+	return smalti_extract_room_on(&min, smallest, smalti_places_count(session->places) - 1, main,
+				      weights);
 }
 
 void smalti_extract_room_name(const struct smalti_session *session, const struct smalti_extract_room *room,

@@ -60,6 +60,20 @@ int smalti_places_count(const struct smalti_places *places)
 	return places->count;
 }
 
+int smalti_places_smallest(const struct smalti_places *places, struct smalti_device_shares *shares)
+{
+	int smallest = 0;
+	*shares = (struct smalti_device_shares){INT64_MAX, INT64_MAX, INT64_MAX};
+	for (int place = 1; places && place < places->count; place++) {
+		const struct smalti_device_shares its = smalti_device_shares(places->place[place].node);
+		if (its.tiles >= shares->tiles)
+			continue;
+		*shares = its;
+		smallest = place;
+	}
+	return smallest;
+}
+
 unsigned smalti_places_node(const struct smalti_places *places, int place)
 {
 	return places->place[place].node;

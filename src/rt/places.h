@@ -17,6 +17,9 @@ enum smalti_device_kind smalti_memory_kind(unsigned node);
 /* Finds the places after starpu_init(). Free with free(). */
 struct smalti_places *smalti_places_new(struct smalti_error *error);
 int smalti_places_count(const struct smalti_places *places);
+/* Returns the place of the device with the least memory, and its shares; 0, and INT64_MAX for each, where
+ * there are no devices or, as in a sequential session, no places. */
+int smalti_places_smallest(const struct smalti_places *places, struct smalti_device_shares *shares);
 unsigned smalti_places_node(const struct smalti_places *places, int place);
 /* Returns the place's first worker from `worker` on; -1: none. */
 int smalti_places_worker(const struct smalti_places *places, int place, int worker);

@@ -256,21 +256,11 @@ static int find_speeds(struct smalti_session *session, struct smalti_error *erro
 	return 0;
 }
 
-static int64_t min_task_bytes(const struct smalti_session *session)
-{
-	int64_t min = INT64_MAX;
-	for (int worker = 0; worker < session->workers; worker++)
-		if (session->devices[worker]) {
-			const unsigned node = starpu_worker_get_memory_node((unsigned)worker);
-			min = smalti_min(min, smalti_device_shares(node).task);
-		}
-	return min;
-}
-
 /* Fills in what needs a running StarPU. */
 static int inspect_starpu(struct smalti_session *session, const struct smalti_session_options *options,
 			  struct smalti_error *error)
 {
+	struct smalti_device_shares min;
 	session->workers = (int)starpu_worker_get_count();
 	session->lowest_priority = starpu_sched_get_min_priority();
 	session->highest_priority = starpu_sched_get_max_priority();
@@ -292,7 +282,8 @@ static int inspect_starpu(struct smalti_session *session, const struct smalti_se
 		return -1;
 	smalti_throttle_places(&session->throttle, smalti_places_count(session->places));
 	smalti_devices_alone_open(session, smalti_session_policy(options) != NULL);
-	session->task_bytes = min_task_bytes(session);
+	smalti_places_smallest(session->places, &min);
+	session->task_bytes = min.task;
 	session->transfers = smalti_calloc(starpu_bus_get_count(), sizeof(*session->transfers), error);
 	session->meters = session->device_counts.sum ? smalti_meters_open(session, error) : NULL;
 	if (!session->transfers || (session->device_counts.sum && !session->meters))

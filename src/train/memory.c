@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/pool.h"
 #include "jobs/plan.h"
-#include "rt/place_facts.h"
+#include "rt/places.h"
 #include "train/sample_count.h"
 
 static int64_t bytes_of_list(const struct smalti_parameter *list, int64_t count)
@@ -77,11 +77,9 @@ static void count(struct search *s, struct smalti_step_plan *plan)
 
 int64_t smalti_trainer_device_room(const struct smalti_trainer *trainer)
 {
-	const struct smalti_session *session = trainer->session;
-	int64_t room = INT64_MAX;
-	for (int place = 1; place < smalti_session_place_count(session); place++)
-		room = smalti_min(room, smalti_place_facts_memory(session, place));
-	return room;
+	struct smalti_device_shares min;
+	smalti_places_smallest(trainer->session->places, &min);
+	return min.tiles;
 }
 
 /* Main memory may get a copy of the tiles on devices. */
