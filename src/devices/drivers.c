@@ -31,7 +31,7 @@ static const struct {
 	size_t conf, function, flags;
 	char asynchronous;
 	const char *absent, *build; /* what to do */
-} drivers[] = {
+} drivers[SMALTI_DRIVERS] = {
     {.name = "OpenCL",
      .driver = OPENCL_DRIVER,
      .wanted = offsetof(struct smalti_session_options, opencl),
@@ -65,9 +65,8 @@ static const struct {
 	 "CUDA_VISIBLE_DEVICES",
      .build = "build it with 'scripts/build --cuda'"},
 };
-static_assert(COUNT_OF(drivers) <= SMALTI_MAX_DRIVERS, "counts have room for each driver");
 
-static int count(size_t i, int64_t wanted, int64_t *found, struct smalti_error *error)
+static int count(int i, int64_t wanted, int64_t *found, struct smalti_error *error)
 {
 	const char *name = drivers[i].name, *forced = getenv(drivers[i].count);
 	const struct smalti_device_driver *built = drivers[i].driver;
@@ -92,7 +91,7 @@ int smalti_devices_count(const struct smalti_session_options *options, struct sm
 			 struct smalti_error *error)
 {
 	*counts = (struct smalti_device_counts){.sum = 0};
-	for (size_t i = 0; i < COUNT_OF(drivers); i++) {
+	for (int i = 0; i < SMALTI_DRIVERS; i++) {
 		const int64_t wanted =
 		    *(const int64_t *)(const void *)((const char *)options + drivers[i].wanted);
 		if (count(i, wanted, &counts->of[i], error) < 0)
@@ -110,7 +109,7 @@ bool smalti_driver_has(int driver, enum smalti_device_trait trait)
 
 bool smalti_devices_have(const struct smalti_device_counts *counts, enum smalti_device_trait trait)
 {
-	for (int i = 0; i < (int)COUNT_OF(drivers); i++)
+	for (int i = 0; i < SMALTI_DRIVERS; i++)
 		if (counts->of[i] > 0 && smalti_driver_has(i, trait))
 			return true;
 	return false;
@@ -119,7 +118,7 @@ bool smalti_devices_have(const struct smalti_device_counts *counts, enum smalti_
 int64_t smalti_devices_min_memory(const struct smalti_device_counts *counts, enum smalti_device_trait trait)
 {
 	int64_t min = INT64_MAX;
-	for (int i = 0; i < (int)COUNT_OF(drivers); i++)
+	for (int i = 0; i < SMALTI_DRIVERS; i++)
 		if (counts->of[i] > 0 && smalti_driver_has(i, trait) && drivers[i].driver->memory)
 			min = smalti_min(min, drivers[i].driver->memory());
 	return min;
@@ -127,18 +126,18 @@ int64_t smalti_devices_min_memory(const struct smalti_device_counts *counts, enu
 
 const struct smalti_device_limit *smalti_devices_limit(int driver)
 {
-	return driver < (int)COUNT_OF(drivers) ? &drivers[driver].limit : NULL;
+	return &drivers[driver].limit;
 }
 
 void smalti_devices_configure(const struct smalti_device_counts *counts, struct starpu_conf *conf)
 {
-	for (size_t i = 0; i < COUNT_OF(drivers); i++)
+	for (int i = 0; i < SMALTI_DRIVERS; i++)
 		*(int *)(void *)((char *)conf + drivers[i].conf) = (int)counts->of[i];
 }
 
 void smalti_devices_run(struct starpu_codelet *codelet, void (*run)(void *interfaces[], void *argument))
 {
-	for (size_t i = 0; i < COUNT_OF(drivers); i++) {
+	for (int i = 0; i < SMALTI_DRIVERS; i++) {
 		char *fields = (void *)codelet;
 		codelet->where |= drivers[i].where;
 		memcpy(fields + drivers[i].function, &run, sizeof(run));
@@ -148,7 +147,7 @@ void smalti_devices_run(struct starpu_codelet *codelet, void (*run)(void *interf
 
 bool smalti_devices_own(unsigned memory_node)
 {
-	for (size_t i = 0; i < COUNT_OF(drivers); i++)
+	for (int i = 0; i < SMALTI_DRIVERS; i++)
 		if (starpu_node_get_kind((int)memory_node) == drivers[i].memory)
 			return true;
 	return false;
@@ -156,7 +155,7 @@ bool smalti_devices_own(unsigned memory_node)
 
 static int check_found(const struct smalti_device_counts *counts, struct smalti_error *error)
 {
-	for (size_t i = 0; i < COUNT_OF(drivers); i++) {
+	for (int i = 0; i < SMALTI_DRIVERS; i++) {
 		if (counts->min[i] == 0)
 			continue;
 		const int64_t found = starpu_worker_get_count_by_type(drivers[i].driver->worker);
@@ -170,7 +169,7 @@ static int check_found(const struct smalti_device_counts *counts, struct smalti_
 
 static const struct smalti_device_driver *driver_of(int worker)
 {
-	for (size_t i = 0; i < COUNT_OF(drivers); i++)
+	for (int i = 0; i < SMALTI_DRIVERS; i++)
 		if (drivers[i].driver && drivers[i].driver->worker == starpu_worker_get_type(worker))
 			return drivers[i].driver;
 	return NULL;

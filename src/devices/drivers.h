@@ -10,10 +10,10 @@
 struct starpu_codelet;
 struct starpu_conf;
 
-enum { SMALTI_MAX_DRIVERS = 4 };
+enum { SMALTI_DRIVERS = 2 };
 struct smalti_device_counts {
-	int64_t of[SMALTI_MAX_DRIVERS], sum; /* at most */
-	int64_t min[SMALTI_MAX_DRIVERS];     /* smaller, where all available devices were requested */
+	int64_t of[SMALTI_DRIVERS], sum; /* at most */
+	int64_t min[SMALTI_DRIVERS];     /* smaller, where all available devices were requested */
 };
 
 /* Counts the devices that the options ask for, unless the user's variables say otherwise. SMALTI_EINVAL, or
@@ -42,7 +42,6 @@ struct smalti_device_limit {
 	const char *prefix, *variable;
 };
 enum { SMALTI_MIN_DEVICE = 2 }; /* megabytes */
-/* Returns a driver's limit; NULL after the last driver. */
 const struct smalti_device_limit *smalti_devices_limit(int driver);
 
 /* Tells StarPU the numbers of devices. */

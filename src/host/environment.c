@@ -128,8 +128,9 @@ struct name {
 	char text[64];
 };
 
-static struct name limit_name(const struct smalti_device_limit *limit, int number)
+static struct name limit_name(int driver, int number)
 {
+	const struct smalti_device_limit *limit = smalti_devices_limit(driver);
 	struct name name;
 	if (number == 0)
 		snprintf(name.text, sizeof(name.text), "%s", limit->variable);
@@ -141,18 +142,17 @@ static struct name limit_name(const struct smalti_device_limit *limit, int numbe
 /* Checks devices' limits: StarPU would ask for ever for memory that a device may not have. */
 static int check_device_memory(struct smalti_error *error)
 {
-	const struct smalti_device_limit *limit;
-	for (int driver = 0; (limit = smalti_devices_limit(driver)); driver++)
+	for (int driver = 0; driver < SMALTI_DRIVERS; driver++)
 		for (int i = 0; i < DEVICE_LIMITS; i++)
-			if (check_range(limit_name(limit, i).text, SMALTI_MIN_DEVICE, INT_MAX, error) < 0)
+			if (check_range(limit_name(driver, i).text, SMALTI_MIN_DEVICE, INT_MAX, error) < 0)
 				return -1;
 	return 0;
 }
 
-bool smalti_environment_limits(const struct smalti_device_limit *limit, int64_t megabytes)
+bool smalti_environment_limits(int driver, int64_t megabytes)
 {
 	for (int i = 0; i < DEVICE_LIMITS; i++) {
-		const char *text = getenv(limit_name(limit, i).text);
+		const char *text = getenv(limit_name(driver, i).text);
 		if (text && strtoll(text, NULL, 10) < megabytes)
 			return true;
 	}

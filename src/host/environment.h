@@ -11,9 +11,8 @@ int smalti_environment_check(const struct smalti_machine_cpus *cpus, struct smal
 /* Returns the user's limit on tiles in bytes; 0: none. */
 int64_t smalti_environment_memory(void);
 
-struct smalti_device_limit;
-/* Tells whether such a limit on any device is below this. */
-bool smalti_environment_limits(const struct smalti_device_limit *limit, int64_t megabytes);
+/* Tells whether a limit on any device of a driver is below this. */
+bool smalti_environment_limits(int driver, int64_t megabytes);
 
 /* Changes of the environment while StarPU starts. Initialise with zeros. */
 enum { SMALTI_MAX_CHANGES = 21 };

@@ -23,10 +23,9 @@ bool smalti_session_oversubscribes(const struct smalti_session *session)
 static bool has_little(const struct smalti_session *session)
 {
 	enum { ENOUGH = 4096 };
-	const struct smalti_device_limit *limit;
-	for (int driver = 0; (limit = smalti_devices_limit(driver)); driver++)
+	for (int driver = 0; driver < SMALTI_DRIVERS; driver++)
 		if (smalti_driver_has(driver, SMALTI_DEVICES_PIECES) &&
-		    smalti_environment_limits(limit, ENOUGH))
+		    smalti_environment_limits(driver, ENOUGH))
 			return true;
 	return smalti_devices_min_memory(&session->device_counts, SMALTI_DEVICES_PIECES) <
 	       (int64_t)ENOUGH * MEGABYTE;
@@ -36,12 +35,12 @@ static int limit_devices(const struct smalti_session *session, int64_t bytes,
 			 struct smalti_environment *changes, struct smalti_error *error)
 {
 	char megabytes[32];
-	const struct smalti_device_limit *limit;
 	snprintf(megabytes, sizeof(megabytes), "%lld", (long long)(bytes / MEGABYTE));
-	for (int driver = 0; bytes && (limit = smalti_devices_limit(driver)); driver++)
-		if (!getenv(limit->variable) &&
-		    smalti_environment_set(changes, limit->variable, megabytes, error) < 0)
+	for (int driver = 0; bytes && driver < SMALTI_DRIVERS; driver++) {
+		const char *all = smalti_devices_limit(driver)->variable;
+		if (!getenv(all) && smalti_environment_set(changes, all, megabytes, error) < 0)
 			return -1;
+	}
 	if (!has_little(session) || getenv("STARPU_SUBALLOCATOR"))
 		return 0;
 	return smalti_environment_set(changes, "STARPU_SUBALLOCATOR", "0", error);
@@ -52,9 +51,8 @@ static int limit_devices(const struct smalti_session *session, int64_t bytes,
 static int leave_tiles(struct smalti_environment *changes, struct smalti_error *error)
 {
 	static const char *const shares[] = {"STARPU_MINIMUM_CLEAN_BUFFERS", "STARPU_TARGET_CLEAN_BUFFERS"};
-	const struct smalti_device_limit *limit;
-	for (int driver = 0; (limit = smalti_devices_limit(driver)); driver++)
-		if (smalti_environment_limits(limit, INT64_MAX))
+	for (int driver = 0; driver < SMALTI_DRIVERS; driver++)
+		if (smalti_environment_limits(driver, INT64_MAX))
 			return 0;
 	for (size_t i = 0; i < COUNT_OF(shares); i++)
 		if (!getenv(shares[i]) && smalti_environment_set(changes, shares[i], "0", error) < 0)
