@@ -198,12 +198,9 @@ static cJSON *predict_run(struct extract *e, const struct smalti_extract_progres
 	struct smalti_simulate_options work =
 	    smalti_predict_begin(e->settings->predict, e->session, &e->settings->session);
 	set_work(&work, &e->options, progress);
-	const struct smalti_predicted run = {.command = "smalti extract",
-					     .progress = &e->progress,
-					     .says = !e->settings->quiet && !e->settings->json,
-					     .log = log,
-					     .measured = own->points[own->count - 1].time};
-	return smalti_predict(&work, &run);
+	return smalti_predict(&work, own->points[own->count - 1].time, log,
+			      !e->settings->quiet && !e->settings->json, &smalti_extract_command,
+			      &e->progress);
 }
 
 /* Returns what --predict gives, or NULL. */

@@ -72,11 +72,8 @@ static cJSON *predict(struct smalti_generation *g)
 	work.request = o->request;
 	work.request.prompt = *o->prompt.items[0] ? o->prompt.items[0] : usual;
 	work.request.images = g->report.made;
-	const struct smalti_predicted run = {.command = smalti_generate_command.name,
-					     .progress = &g->report.progress,
-					     .says = !o->quiet && !o->json,
-					     .measured = smalti_now() - g->report.began};
-	return smalti_predict(&work, &run);
+	return smalti_predict(&work, smalti_now() - g->report.began, NULL, !o->quiet && !o->json,
+			      &smalti_generate_command, &g->report.progress);
 }
 
 static enum smalti_exit make_images(struct smalti_generation *g)

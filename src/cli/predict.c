@@ -50,40 +50,38 @@ static cJSON *simulate(const struct smalti_simulate_options *work, struct smalti
 	return smalti_simulator_run(work, work->sched, &machine, error);
 }
 
-static void print(const cJSON *prediction, const struct smalti_predicted *run, const char *what)
+static void print(const cJSON *prediction, const char *what, struct smalti_progress *progress)
 {
 	char predicted[SMALTI_NUMBER], measured[SMALTI_NUMBER];
-	const double seconds = smalti_json_number(prediction, "seconds");
-	smalti_progress_print(run->progress, "%s: %s predicted on %s, %s measured (%+.1f %%)", what,
+	const double seconds = smalti_json_number(prediction, "seconds"),
+		     took = smalti_json_number(prediction, "measured");
+	smalti_progress_print(progress, "%s: %s predicted on %s, %s measured (%+.1f %%)", what,
 			      smalti_number_seconds(seconds, predicted),
 			      cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(prediction, "machine")),
-			      smalti_number_seconds(run->measured, measured),
-			      100 * (seconds / run->measured - 1));
+			      smalti_number_seconds(took, measured), 100 * (seconds / took - 1));
 }
 
-static void add_to_log(const cJSON *prediction, const struct smalti_predicted *run)
+static int add_to_log(const cJSON *prediction, const char *path, struct smalti_error *error)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
 	SCOPED(cJSON_Delete) cJSON *line = cJSON_CreateObject();
-	cJSON_AddNumberToObject(line, "t", run->measured);
+	cJSON_AddNumberToObject(line, "t", smalti_json_number(prediction, "measured"));
 	cJSON_AddItemToObject(line, "predicted", cJSON_Duplicate(prediction, true));
 	SCOPED(free) char *text = cJSON_PrintUnformatted(line);
-	SCOPED(fclose) FILE *log = fopen(run->log, "ae");
+	SCOPED(fclose) FILE *log = fopen(path, "ae");
 	if (text && log && fprintf(log, "%s\n", text) > 0 && fflush(log) == 0)
-		return;
-	smalti_fail_errno(&error, "%s: cannot be written, so it lacks the prediction", run->log);
-	smalti_progress_print(run->progress, "%s: %s", run->command, error.message);
+		return 0;
+	return smalti_fail_errno(error, "%s: cannot be written, so it lacks the prediction", path);
 }
 
-cJSON *smalti_predict(const struct smalti_simulate_options *work, const struct smalti_predicted *run)
+cJSON *smalti_predict(const struct smalti_simulate_options *work, double measured, const char *log, bool says,
+		      const struct smalti_command *command, struct smalti_progress *progress)
 {
 	const bool training = work->job == SMALTI_SIMULATED_TRAINING;
 	struct smalti_error error = SMALTI_NO_ERROR;
 	SCOPED(cJSON_Delete) cJSON *outcome = simulate(work, &error);
 	if (!outcome) {
 		smalti_signals_blame(&error);
-		smalti_progress_print(run->progress, "%s: nothing is predicted: %s", run->command,
-				      error.message);
+		smalti_progress_print(progress, "%s: nothing is predicted: %s", command->name, error.message);
 		return NULL;
 	}
 	cJSON *prediction = cJSON_CreateObject();
@@ -91,10 +89,10 @@ cJSON *smalti_predict(const struct smalti_simulate_options *work, const struct s
 			      cJSON_DetachItemFromObjectCaseSensitive(outcome, "machine"));
 	cJSON_AddNumberToObject(prediction, "seconds",
 				smalti_json_number(outcome, training ? "step" : "makespan"));
-	cJSON_AddNumberToObject(prediction, "measured", run->measured);
-	if (run->log)
-		add_to_log(prediction, run);
-	if (run->says)
-		print(prediction, run, training ? "a step" : "all");
+	cJSON_AddNumberToObject(prediction, "measured", measured);
+	if (log && add_to_log(prediction, log, &error) < 0)
+		smalti_progress_print(progress, "%s: %s", command->name, error.message);
+	if (says)
+		print(prediction, training ? "a step" : "all", progress);
 	return prediction;
 }

@@ -32,15 +32,10 @@ int smalti_predict_check(const char *machine, const struct smalti_unpredicted *o
 struct smalti_simulate_options smalti_predict_begin(const char *machine, const struct smalti_session *session,
 						    const struct smalti_session_options *options);
 
-/* A run whose work was done. */
-struct smalti_predicted {
-	const char *command;
-	struct smalti_progress *progress; /* messages go there */
-	bool says;                        /* the prediction, too */
-	const char *log; /* the run's, to which {"t":SECONDS,"predicted":{..}} is added; NULL: none */
-	double measured; /* seconds: of a step of training, of all of other jobs */
-};
-
-/* Simulates the work. Returns {"machine":NAME,"seconds":PREDICTED,"measured":SECONDS}; free with
- * cJSON_Delete(). NULL: it has said why there is none. */
-cJSON *smalti_predict(const struct smalti_simulate_options *work, const struct smalti_predicted *run);
+/* Simulates the work of a command, which took so many seconds (of training, a step did). Adds
+ * {"t":SECONDS,"predicted":{..}} to the run's log (NULL: none); with `says`, shows the prediction, too.
+ * Returns
+ * {"machine":NAME,"seconds":PREDICTED,"measured":SECONDS}; free with cJSON_Delete(). NULL: it has said why
+ * there is none. */
+cJSON *smalti_predict(const struct smalti_simulate_options *work, double measured, const char *log, bool says,
+		      const struct smalti_command *command, struct smalti_progress *progress);

@@ -153,13 +153,8 @@ static cJSON *predict_step(struct train *t, const struct smalti_training_history
 	struct smalti_simulate_options work =
 	    smalti_predict_begin(t->settings->predict, t->session, &t->settings->session);
 	set_work(&work, &t->options, history);
-	const struct smalti_predicted run = {
-	    .command = "smalti train",
-	    .progress = &t->progress,
-	    .says = !t->settings->quiet && !t->settings->json,
-	    .log = log,
-	    .measured = smalti_training_history_mean(history, SMALTI_TRAINING_SECONDS)};
-	return smalti_predict(&work, &run);
+	return smalti_predict(&work, smalti_training_history_mean(history, SMALTI_TRAINING_SECONDS), log,
+			      !t->settings->quiet && !t->settings->json, &smalti_train_command, &t->progress);
 }
 
 /* Returns what --predict gives, or NULL. */
