@@ -137,13 +137,18 @@ int smalti_open_unlinked(const char *directory, struct smalti_error *error)
 	return fd;
 }
 
+bool smalti_is_directory(const char *path)
+{
+	struct stat info;
+	return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 int smalti_make_directory(const char *path, struct smalti_error *error)
 {
 	if (!mkdir(path, 0777))
 		return 0;
 	int cause = errno;
-	struct stat info;
-	if (cause == EEXIST && !stat(path, &info) && S_ISDIR(info.st_mode))
+	if (cause == EEXIST && smalti_is_directory(path))
 		return 0;
 	errno = cause;
 	return smalti_fail_errno(error, "%s: the directory cannot be made", path);

@@ -61,6 +61,8 @@ int smalti_open_unlinked(const char *directory, struct smalti_error *error);
 int smalti_find_file(const char *path, struct smalti_error *error);
 /* Does as smalti_find_file() for a name in a directory. */
 int smalti_find_in(const char *directory, const char *name, struct smalti_error *error);
+/* Tells whether a directory has that name. */
+bool smalti_is_directory(const char *path);
 /* Makes the directory unless it exists; its parent must exist. */
 int smalti_make_directory(const char *path, struct smalti_error *error);
 /* Returns the directory for temporary files: $TMPDIR, or /tmp. */

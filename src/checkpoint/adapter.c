@@ -5,7 +5,6 @@
 #include "checkpoint/adapter_scale.h"
 
 #include <math.h>
-#include <sys/stat.h>
 
 enum { MAX_CONFIG = 4 << 20, NAMED = 3, RANK_MAX = 65536 };
 
@@ -25,17 +24,11 @@ struct reading {
 static const char peft_weights[] = "adapter_model.safetensors", peft_config[] = "adapter_config.json",
 		  diffusers_weights[] = "pytorch_lora_weights.safetensors";
 
-static bool is_directory(const char *path)
-{
-	struct stat info;
-	return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 /* Returns the file of weights that a user's path says, for free(). */
 static char *find_weights(const char *path, struct smalti_error *error)
 {
 	const char *const names[] = {peft_weights, diffusers_weights};
-	if (!is_directory(path))
+	if (!smalti_is_directory(path))
 		return smalti_format(error, "%s", path);
 	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		char *file = smalti_format(error, "%s/%s", path, names[i]);

@@ -21,12 +21,6 @@ static bool is_hub_name(const char *text)
 	return slashes == 1 && text[strlen(text) - 1] != '/';
 }
 
-static bool is_directory(const char *path)
-{
-	struct stat info;
-	return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 /* Finds the only snapshot of a folder of Hugging Face's cache; "": there are none, or several. */
 static void find_only_snapshot(const char *folder, char snapshot[PATH_MAX])
 {
@@ -40,7 +34,7 @@ static void find_only_snapshot(const char *folder, char snapshot[PATH_MAX])
 		snprintf(snapshot, PATH_MAX, "%s/snapshots/%s", folder, entry->d_name);
 		found++;
 	}
-	if (found != 1 || !is_directory(snapshot))
+	if (found != 1 || !smalti_is_directory(snapshot))
 		snapshot[0] = '\0';
 }
 
@@ -53,7 +47,7 @@ static void find_snapshot(const char *folder, char snapshot[PATH_MAX])
 	snapshot[0] = '\0';
 	if (smalti_read_line(path, commit, sizeof(commit)) && !strchr(commit, '/')) {
 		snprintf(snapshot, PATH_MAX, "%s/snapshots/%s", folder, commit);
-		if (is_directory(snapshot))
+		if (smalti_is_directory(snapshot))
 			return;
 	}
 	find_only_snapshot(folder, snapshot);

@@ -237,7 +237,7 @@ static int open_output(void *user, struct smalti_error *error)
 	const struct smalti_encode_options *o = e->options;
 	if (o->vae.plan)
 		return 0;
-	if (smalti_is_directory(o->output))
+	if (smalti_names_directory(o->output))
 		return smalti_fail(error, SMALTI_EINVAL, "-o %s: is a directory; name a file", o->output);
 	e->format = smalti_format_of(o->output, o->has_format, o->format, suffixes, error);
 	if (e->format < 0 || smalti_output_open(&e->output, o->output, "", 1, error) < 0)

@@ -5,10 +5,9 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-bool smalti_is_directory(const char *path)
+bool smalti_names_directory(const char *path)
 {
-	struct stat info;
-	return path[strlen(path) - 1] == '/' || (!stat(path, &info) && S_ISDIR(info.st_mode));
+	return path[strlen(path) - 1] == '/' || smalti_is_directory(path);
 }
 
 int smalti_check_stdout(const char *path, bool taken, const char *options, struct smalti_error *error)
@@ -30,7 +29,7 @@ int smalti_format_of(const char *path, bool chosen, int choice, const char *cons
 	char names[64] = "";
 	if (chosen)
 		return choice;
-	if (strcmp(path, "-") == 0 || smalti_is_directory(path))
+	if (strcmp(path, "-") == 0 || smalti_names_directory(path))
 		return 0;
 	for (int i = 0; suffixes[i]; i++) {
 		const size_t end = strlen(suffixes[i]);
@@ -88,7 +87,7 @@ int smalti_output_open(struct smalti_output *output, const char *path, const cha
 		       struct smalti_error *error)
 {
 	*output = (struct smalti_output){.suffix = suffix};
-	if (path && smalti_is_directory(path))
+	if (path && smalti_names_directory(path))
 		return open_directory(output, path, error);
 	if (images == 1)
 		return open_file(output, path ? path : "image.png", error);

@@ -13,7 +13,7 @@ struct smalti_output {
 };
 
 /* Tells whether a path is an existing directory or ends in '/'. */
-bool smalti_is_directory(const char *path);
+bool smalti_names_directory(const char *path);
 
 /* Returns -1 if a file for "-" cannot go to the standard output: a terminal, or `taken` by one of
  * `options`. */

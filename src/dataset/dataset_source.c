@@ -192,7 +192,6 @@ static int open_spooled(struct smalti_dataset_source *s, int from, struct smalti
 /* Opens the only one. */
 static int open_path(struct smalti_dataset_source *s, const char *path, struct smalti_error *error)
 {
-	struct stat info;
 	const bool stream = strcmp(path, "-") == 0;
 	s->name = smalti_format(error, "%s", stream ? "standard input" : path);
 	s->path = smalti_format(error, "%s", path);
@@ -200,7 +199,7 @@ static int open_path(struct smalti_dataset_source *s, const char *path, struct s
 		return -1;
 	if (stream)
 		return open_spooled(s, STDIN_FILENO, error);
-	if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+	if (smalti_is_directory(path))
 		return smalti_dataset_source_list(s, error);
 	const int file = s->file = smalti_open_regular(path, &s->size, error);
 	if (file < 0 || !is_packed(file))
@@ -271,10 +270,9 @@ static char *default_images(const char *path, struct smalti_error *error)
 char *smalti_dataset_source_images(const struct smalti_dataset_source *s, bool list, const char *image_root,
 				   struct smalti_error *error)
 {
-	struct stat info;
 	if (!image_root)
 		return list ? default_images(s->name, error) : smalti_format(error, "%s", s->path);
-	if (list && stat(image_root, &info) == 0 && S_ISDIR(info.st_mode))
+	if (list && smalti_is_directory(image_root))
 		return smalti_format(error, "%s", image_root);
 	if (list)
 		smalti_fail(error, SMALTI_EINVAL, "%s: expected a directory, with the list's images",
