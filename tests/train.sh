@@ -137,7 +137,7 @@ for ((i = 0; i < 300; i++)); do
     [ ! -d stopped/step-2 ] || break
     sleep 0.1
 done
-expect 2 'trains in it' "${train[@]}" -o stopped
+expect 2 'trains there' "${train[@]}" -o stopped
 expect 0 ' left' "$SMALTI" report stopped -o live.html
 grep -q '"pace":\[100000,[0-9.e+-]*,[0-9]' live.html || fail "no time left: $(grep -o '"pace":[^]]*' live.html)"
 kill -INT $process

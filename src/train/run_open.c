@@ -11,7 +11,7 @@
 
 #include <xxhash.h>
 
-enum { CONFIG_BYTES = 1 << 20, LEASE_SECONDS = 300 };
+enum { CONFIG_BYTES = 1 << 20 };
 
 static void on_damage(void *user, const char *message)
 {
@@ -20,33 +20,6 @@ static void on_damage(void *user, const char *message)
 	snprintf(note, sizeof(note), "left out: %s", message);
 	smalti_training_log_note(run->log, "damaged", message);
 	smalti_training_run_tell(run, note);
-}
-
-/* Lets one process at a time train in a directory. */
-static bool refuse_to_wait(void *user, const char *holder, double seconds)
-{
-	(void)seconds;
-	struct smalti_training_run *run = user;
-	snprintf(run->holder, sizeof(run->holder), "%s", holder);
-	return false;
-}
-
-static int lock_directory(struct smalti_training_run *run, struct smalti_error *error)
-{
-	const char *directory = run->options->output;
-	const struct smalti_lock_wait wait = {refuse_to_wait, run, LEASE_SECONDS};
-	struct smalti_error cause = SMALTI_NO_ERROR;
-	if (smalti_make_directory(directory, error) < 0)
-		return -1;
-	run->heartbeat = smalti_heartbeat_start(LEASE_SECONDS, error);
-	run->lock = run->heartbeat ? smalti_lock_open(directory, &wait, run->heartbeat, error) : NULL;
-	if (!run->lock)
-		return -1;
-	run->locked = smalti_lock_acquire(run->lock, NULL, &cause) == 0;
-	if (!run->locked && run->holder[0])
-		return smalti_fail(error, SMALTI_EINVAL, "%s: %s trains in it: wait until that has ended",
-				   directory, run->holder);
-	return run->locked ? 0 : smalti_pass(error, &cause);
 }
 
 /* Returns the directory of the transformer that is tuned. */
@@ -154,9 +127,11 @@ static int identify(struct smalti_training_run *run, const char *weights, struct
 static int read_saved(struct smalti_training_run *run, struct smalti_error *error)
 {
 	const bool first = smalti_ranks_own() == 0;
-	int found = first ? lock_directory(run, error) : 0;
-	if (first && found == 0)
-		found = smalti_saved_read(run->options->output, &run->saved, error);
+	int found = 0;
+	if (first)
+		run->hold = smalti_hold_open(run->options->output, "trains", error);
+	if (first)
+		found = run->hold ? smalti_saved_read(run->options->output, &run->saved, error) : -1;
 	if (smalti_ranks_agree(found < 0 ? -1 : 0, NULL, error) < 0)
 		return -1;
 	if (!first)
@@ -292,8 +267,5 @@ void smalti_training_run_close(struct smalti_training_run *run)
 	free(run->saved.null_caption.values);
 	smalti_saved_free(&run->saved);
 	free(run->samples);
-	if (run->locked)
-		smalti_lock_release(run->lock);
-	smalti_lock_close(run->lock);
-	smalti_heartbeat_stop(run->heartbeat);
+	smalti_hold_close(run->hold);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "share/lock.h"
+#include "share/hold.h"
 #include "train/run.h"
 #include "train/sample_images.h"
 
@@ -14,10 +14,7 @@ struct smalti_training_run {
 	smalti_train_callback *on_progress;
 	void *user;
 	struct smalti_train_result *result;
-	struct smalti_heartbeat *heartbeat;
-	struct smalti_lock *lock;
-	char holder[256]; /* holder of the lock, if it is another process */
-	bool locked;
+	struct smalti_hold *hold; /* of the output: one process at a time trains there */
 	struct smalti_training_data *data, *held_out;
 	struct smalti_transformer_config config;
 	struct smalti_checkpoint *checkpoint; /* of the first weights; NULL: they are drawn */
