@@ -33,10 +33,8 @@ static double scale_of(const struct smalti_tensor_view *tensor)
 		return 0.05;
 	if (strcmp(name, "shared.weight") == 0 || ends_with(name, ".relative_attention_bias.weight"))
 		return 1;
-	int64_t inputs = 1;
-	for (int i = 1; i < tensor->rank; i++)
-		inputs *= tensor->shape[i];
-	return (ends_with(name, ".SelfAttention.q.weight") ? 0.125 : 1) * sqrt(3 / (double)inputs);
+	return (ends_with(name, ".SelfAttention.q.weight") ? 0.125 : 1) *
+	       sqrt(3 / (double)smalti_tensor_row(tensor));
 }
 
 struct smalti_fill smalti_fill_of(const struct smalti_tensor_view *tensor, int k)

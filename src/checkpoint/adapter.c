@@ -209,14 +209,6 @@ static int check_matrix(const struct smalti_tensor_view *view, int64_t rows, int
 	return fail_shape(view, expected, error);
 }
 
-static int64_t columns_of(const struct smalti_tensor_view *matrix)
-{
-	int64_t columns = 1; /* the base's extents are known to fit */
-	for (int i = 1; i < matrix->rank; i++)
-		columns *= matrix->shape[i];
-	return columns;
-}
-
 /* Checks the tensors of a module, whose matrix is [out, in]. */
 static int check_module(const struct smalti_known_module *module,
 			const struct smalti_tensor_view *const found[], int64_t out, int64_t in,
@@ -294,7 +286,7 @@ static int add_part(struct reading *r, const struct smalti_known_module *module,
 	struct smalti_low_rank change = {.tensor = matrix->name,
 					 .component = module->component,
 					 .out = matrix->shape[0],
-					 .in = columns_of(matrix),
+					 .in = smalti_tensor_row(matrix),
 					 .rank = a->shape[0]};
 	if (smalti_grow(&adapter->changes, adapter->count, sizeof(change), error) < 0)
 		return -1;
@@ -320,7 +312,7 @@ static int add_module(struct reading *r, const struct smalti_known_module *modul
 		return 0;
 	for (int part = 0; part < module->count; part++)
 		all += module->parts[part]->shape[0];
-	int status = check_module(module, found, all, columns_of(module->parts[0]), error);
+	int status = check_module(module, found, all, smalti_tensor_row(module->parts[0]), error);
 	for (int part = 0; part < module->count && status == 0; part++) {
 		status = add_part(r, module, part, first, all, error);
 		first += module->parts[part]->shape[0];

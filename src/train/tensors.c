@@ -54,17 +54,9 @@ static int deliver(const struct source *source, const char *name, struct smalti_
 	return smalti_task_group_status(source->task_group, error);
 }
 
-static int64_t values_of(const struct smalti_tensor_view *view)
-{
-	int64_t count = 1;
-	for (int i = 0; i < view->rank; i++)
-		count *= view->shape[i];
-	return count;
-}
-
 static int fetch(struct source *source, const struct smalti_tensor_view *view, struct smalti_error *error)
 {
-	const int64_t count = values_of(view);
+	const int64_t count = smalti_tensor_elements(view);
 	if (count > source->room) {
 		free(source->values);
 		source->values = smalti_aligned_alloc(count, sizeof(*source->values), error);
