@@ -166,6 +166,13 @@ void smalti_json_line(cJSON *object, bool *broken)
 	}
 }
 
+bool smalti_json_print(cJSON *object)
+{
+	bool broken = false;
+	smalti_json_line(object, &broken);
+	return !broken;
+}
+
 void smalti_json_add_seconds(cJSON *object, double seconds)
 {
 	cJSON_AddNumberToObject(object, "seconds", round(seconds * 1000) / 1000);

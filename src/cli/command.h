@@ -70,6 +70,8 @@ enum smalti_exit smalti_finish_stdout(void);
 /* Prints and frees the object. If a line cannot be written, *broken becomes true, and the work may end. After
  * that nothing is written. */
 void smalti_json_line(cJSON *object, bool *broken);
+/* Prints and frees an only object; false: it cannot be written. */
+bool smalti_json_print(cJSON *object);
 
 /* Adds "seconds", to the millisecond. */
 void smalti_json_add_seconds(cJSON *object, double seconds);

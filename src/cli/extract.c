@@ -220,7 +220,6 @@ static cJSON *predict(struct extract *e, const struct smalti_extract_progress *p
 
 static bool print_json(const struct extract *e, const struct smalti_extract_result *result, cJSON *prediction)
 {
-	bool broken = false;
 	const struct smalti_extract_progress *p = &result->progress;
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddStringToObject(object, "folder", e->options.output);
@@ -245,8 +244,7 @@ static bool print_json(const struct extract *e, const struct smalti_extract_resu
 	smalti_device_json(object, e->session);
 	if (prediction)
 		cJSON_AddItemReferenceToObject(object, "predicted", prediction);
-	smalti_json_line(object, &broken);
-	return !broken;
+	return smalti_json_print(object);
 }
 
 static void summarize(struct extract *e, const struct smalti_extract_result *result)

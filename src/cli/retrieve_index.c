@@ -57,7 +57,6 @@ static void on_damage(void *user, const struct smalti_error *error)
 
 static bool print_json(const struct indexing *i, const struct smalti_index_progress *p)
 {
-	bool broken = false;
 	cJSON *object = cJSON_CreateObject();
 	(void)smalti_json_add_text(object, "index", i->settings->index.output);
 	cJSON_AddNumberToObject(object, "rows", (double)p->rows);
@@ -65,8 +64,7 @@ static bool print_json(const struct indexing *i, const struct smalti_index_progr
 	cJSON_AddNumberToObject(object, "without", (double)p->without);
 	cJSON_AddNumberToObject(object, "damaged", (double)p->damaged);
 	smalti_json_add_seconds(object, smalti_now() - i->began);
-	smalti_json_line(object, &broken);
-	return !broken;
+	return smalti_json_print(object);
 }
 
 static void summarize(struct indexing *i, const struct smalti_index_progress *p)

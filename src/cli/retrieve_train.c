@@ -87,7 +87,6 @@ static void on_damage(void *user, const struct smalti_error *error)
 
 static bool print_json(const struct training *t, const struct smalti_projections_result *r)
 {
-	bool broken = false;
 	cJSON *object = cJSON_CreateObject();
 	(void)smalti_json_add_text(object, "projections", t->settings->train.output);
 	cJSON_AddNumberToObject(object, "rows", (double)r->progress.rows);
@@ -103,8 +102,7 @@ static bool print_json(const struct training *t, const struct smalti_projections
 		smalti_recall_write(object, "texts_by_image", &r->texts_by_image);
 	}
 	smalti_json_add_seconds(object, smalti_now() - t->began);
-	smalti_json_line(object, &broken);
-	return !broken;
+	return smalti_json_print(object);
 }
 
 static void print_recall(struct training *t, const char *what, const struct smalti_recall *recall)

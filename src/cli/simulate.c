@@ -113,13 +113,12 @@ static int simulate_one(const struct smalti_simulate_options *options, const cha
 {
 	const double began = smalti_now();
 	cJSON *outcome = smalti_simulator_run(options, policy, machine, error);
-	bool broken = false;
 	if (!outcome)
 		return -1;
-	if (options->json) {
-		smalti_json_line(outcome, &broken);
-		return broken ? smalti_fail(error, SMALTI_EIO, "standard output cannot be written") : 0;
-	}
+	if (options->json)
+		return smalti_json_print(outcome)
+			   ? 0
+			   : smalti_fail(error, SMALTI_EIO, "standard output cannot be written");
 	const int status = smalti_simulation_print(outcome, smalti_now() - began, stdout, error);
 	cJSON_Delete(outcome);
 	return status;

@@ -226,13 +226,11 @@ static int print_table(const struct smalti_step_cache_run *run)
 {
 	const struct smalti_step_cache_options *options = run->options;
 	if (options->json) {
-		bool broken = false;
 		cJSON *object = cJSON_CreateObject();
 		cJSON_AddStringToObject(object, "file", options->output);
 		cJSON_AddNumberToObject(object, "images", (double)run->count);
 		cJSON_AddNumberToObject(object, "steps", (double)run->steps);
-		smalti_json_line(object, &broken);
-		return broken ? -1 : 0;
+		return smalti_json_print(object) ? 0 : -1;
 	}
 	if (!options->quiet)
 		printf("%s: a table of %" PRId64 " steps, measured on %" PRId64 " images\n", options->output,

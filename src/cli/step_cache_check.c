@@ -95,7 +95,6 @@ static int ascending(const void *a, const void *b)
 
 static bool print_json(const struct smalti_step_cache_run *run, const struct result *r)
 {
-	bool broken = false;
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddStringToObject(object, "step_cache", run->options->check);
 	cJSON_AddNumberToObject(object, "images", (double)run->count);
@@ -109,8 +108,7 @@ static bool print_json(const struct smalti_step_cache_run *run, const struct res
 	cJSON_AddNumberToObject(object, "psnr_median", r->psnr[run->count / 2]);
 	cJSON_AddNumberToObject(object, "seconds_without", r->plain);
 	cJSON_AddNumberToObject(object, "seconds_with", r->cached);
-	smalti_json_line(object, &broken);
-	return !broken;
+	return smalti_json_print(object);
 }
 
 static void print_text(const struct smalti_step_cache_run *run, const struct result *r)

@@ -175,7 +175,6 @@ static cJSON *predict(struct train *t)
 
 static bool print_json(const struct train *t, const struct smalti_train_result *result, cJSON *prediction)
 {
-	bool broken = false;
 	const struct smalti_train_progress *p = &result->progress;
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddStringToObject(object, "folder", t->options.output);
@@ -198,8 +197,7 @@ static bool print_json(const struct train *t, const struct smalti_train_result *
 		cJSON_AddStringToObject(object, "stopped", smalti_signals_caught());
 	if (prediction)
 		cJSON_AddItemReferenceToObject(object, "predicted", prediction);
-	smalti_json_line(object, &broken);
-	return !broken;
+	return smalti_json_print(object);
 }
 
 static enum smalti_exit report(struct train *t, const struct smalti_train_result *result)
