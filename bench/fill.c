@@ -6,19 +6,13 @@
 
 enum { TENSOR_BITS = 40 };
 
-static bool ends_with(const char *name, const char *ending)
-{
-	const size_t length = strlen(name), wanted = strlen(ending);
-	return length >= wanted && strcmp(name + length - wanted, ending) == 0;
-}
-
 bool smalti_is_norm_weight(const char *name)
 {
 	static const char *const endings[] = {"norm1.weight", "norm2.weight", "group_norm.weight",
 					      "conv_norm_out.weight", "layer_norm.weight"};
 	bool norm = false;
 	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
-		norm = norm || ends_with(name, endings[i]);
+		norm = norm || smalti_stem(name, endings[i]) >= 0;
 	return norm;
 }
 
@@ -29,11 +23,11 @@ static double scale_of(const struct smalti_tensor_view *tensor)
 		return 0.1;
 	if (tensor->rank == 1)
 		return 0.02;
-	if (ends_with(name, "scale_shift_table"))
+	if (smalti_stem(name, "scale_shift_table") >= 0)
 		return 0.05;
-	if (strcmp(name, "shared.weight") == 0 || ends_with(name, ".relative_attention_bias.weight"))
+	if (strcmp(name, "shared.weight") == 0 || smalti_stem(name, ".relative_attention_bias.weight") >= 0)
 		return 1;
-	return (ends_with(name, ".SelfAttention.q.weight") ? 0.125 : 1) *
+	return (smalti_stem(name, ".SelfAttention.q.weight") >= 0 ? 0.125 : 1) *
 	       sqrt(3 / (double)smalti_tensor_row(tensor));
 }
 

@@ -2,8 +2,6 @@
 #include "checkpoint/adapter_names.h"
 #include "graphs/parameters.h"
 
-static const char ENDING[] = ".weight";
-
 /* Names of lists of targets. A name is a target that is one of these, or ends in a dot and one of these. */
 static const struct {
 	const char *name, *targets;
@@ -30,10 +28,8 @@ const char *smalti_parameter_module(const char *name)
 /* Returns the bytes of a matrix's module in its name; 0: it is no matrix. */
 static size_t module_length(const struct smalti_parameter *parameter)
 {
-	const size_t length = strlen(parameter->name), end = strlen(ENDING);
-	const bool matrix =
-	    parameter->rank >= 2 && length > end && strcmp(parameter->name + length - end, ENDING) == 0;
-	return matrix ? length - end : 0;
+	const int64_t stem = smalti_stem(parameter->name, ".weight");
+	return parameter->rank >= 2 && stem > 0 ? (size_t)stem : 0;
 }
 
 static bool ends_in(const char *name, size_t length, const char *target, size_t size)

@@ -117,3 +117,9 @@ void smalti_append(char *text, size_t size, const char *between, const char *for
 		vsnprintf(text + length, size - length, format, args);
 	va_end(args);
 }
+
+int64_t smalti_stem(const char *text, const char *ending)
+{
+	const int64_t stem = (int64_t)strlen(text) - (int64_t)strlen(ending);
+	return stem >= 0 && strcmp(text + stem, ending) == 0 ? stem : -1;
+}

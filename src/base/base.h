@@ -109,6 +109,9 @@ char *smalti_format(struct smalti_error *error, const char *format, ...)
 void smalti_append(char *text, size_t size, const char *between, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Returns the bytes of a text before this ending; -1: it has another. */
+int64_t smalti_stem(const char *text, const char *ending);
+
 static inline int64_t smalti_min(int64_t a, int64_t b)
 {
 	return a < b ? a : b;

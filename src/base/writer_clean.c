@@ -12,11 +12,10 @@ enum { FORGOTTEN = 24 * 60 * 60 /* seconds */ };
 /* Finds where the tag of the process begins in `.NAME.TAG-COUNTER.part`; NULL if it is not such a name. */
 static const char *find_tag(const char *name)
 {
-	const char *const suffix = ".part";
-	const size_t length = strlen(name), end = strlen(suffix);
-	if (name[0] != '.' || length <= end || strcmp(name + length - end, suffix) != 0)
+	const int64_t stem = smalti_stem(name, ".part");
+	if (name[0] != '.' || stem <= 0)
 		return NULL;
-	const char *at = name + length - end;
+	const char *at = name + stem;
 	while (at > name && at[-1] != '.')
 		at--;
 	return at;

@@ -99,10 +99,7 @@ static int open_single(struct smalti_checkpoint *checkpoint, const char *name, s
 
 static bool plain_name(const char *name)
 {
-	const char *suffix = ".safetensors";
-	size_t length = strlen(name);
-	return !strchr(name, '/') && name[0] != '.' && length > strlen(suffix) &&
-	       !strcmp(name + length - strlen(suffix), suffix);
+	return !strchr(name, '/') && name[0] != '.' && smalti_stem(name, ".safetensors") > 0;
 }
 
 static const struct smalti_checkpoint_shard *find_shard(const struct smalti_checkpoint *checkpoint,

@@ -25,15 +25,13 @@ int smalti_check_stdout(const char *path, bool taken, const char *options, struc
 int smalti_format_of(const char *path, bool chosen, int choice, const char *const *suffixes,
 		     struct smalti_error *error)
 {
-	const size_t length = strlen(path);
 	char names[64] = "";
 	if (chosen)
 		return choice;
 	if (strcmp(path, "-") == 0 || smalti_names_directory(path))
 		return 0;
 	for (int i = 0; suffixes[i]; i++) {
-		const size_t end = strlen(suffixes[i]);
-		if (length > end && strcmp(path + length - end, suffixes[i]) == 0)
+		if (smalti_stem(path, suffixes[i]) > 0)
 			return i;
 		smalti_append(names, sizeof(names), " or ", "%s", suffixes[i]);
 	}
@@ -136,10 +134,10 @@ int smalti_output_claim(struct smalti_output *output, const char *id, int64_t im
 bool smalti_output_has(const struct smalti_output *output, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	const size_t length = strlen(name), suffix = strlen(output->suffix);
+	const int64_t stem = smalti_stem(name, output->suffix);
 	struct stat here, there;
-	if (!output->directory || length <= suffix || strcmp(name + length - suffix, output->suffix) != 0 ||
-	    !smalti_set_has(&output->names, XXH3_64bits(name, length - suffix)))
+	if (!output->directory || stem <= 0 ||
+	    !smalti_set_has(&output->names, XXH3_64bits(name, (size_t)stem)))
 		return false;
 	SCOPED(free) char *directory = smalti_directory_of(path, NULL);
 	return directory && stat(directory, &there) == 0 && stat(output->directory, &here) == 0 &&
@@ -167,8 +165,6 @@ char *smalti_output_image(const struct smalti_output *output, const char *id, in
 
 char *smalti_output_latents(const char *image, struct smalti_error *error)
 {
-	size_t length = strlen(image);
-	if (length > 4 && strcmp(image + length - 4, ".png") == 0)
-		length -= 4;
-	return checked(smalti_format(error, "%.*s.safetensors", (int)length, image), error);
+	const int64_t stem = smalti_stem(image, ".png");
+	return checked(smalti_format(error, "%.*s.safetensors", stem > 0 ? (int)stem : -1, image), error);
 }

@@ -111,8 +111,7 @@ int smalti_simulation_print(const cJSON *outcome, double seconds, FILE *file, st
 
 static int is_machine(const struct dirent *entry)
 {
-	const size_t length = strlen(entry->d_name);
-	return length > 5 && strcmp(entry->d_name + length - 5, ".json") == 0;
+	return smalti_stem(entry->d_name, ".json") > 0;
 }
 
 static int print_machine(const char *path, const char *file_name, FILE *file, struct smalti_error *error)

@@ -254,15 +254,14 @@ int smalti_dataset_source_open(struct smalti_dataset_source *s, const char *cons
 /* Follows PixArt's layout, else the list's directory: resolved, so that its name is known. */
 static char *default_images(const char *path, struct smalti_error *error)
 {
-	static const char data[] = "/InternData";
 	SCOPED(free) char *directory = smalti_directory_of(path, error);
 	char *resolved = directory ? realpath(directory, NULL) : NULL;
 	if (directory && !resolved)
 		smalti_fail_errno(error, "%s: cannot be resolved", directory);
-	const size_t length = resolved ? strlen(resolved) : 0, end = sizeof(data) - 1;
-	if (length < end || strcmp(resolved + length - end, data) != 0)
+	const int64_t stem = resolved ? smalti_stem(resolved, "/InternData") : -1;
+	if (stem < 0)
 		return resolved;
-	char *images = smalti_format(error, "%.*s/InternImgs", (int)(length - end), resolved);
+	char *images = smalti_format(error, "%.*s/InternImgs", (int)stem, resolved);
 	free(resolved);
 	return images;
 }

@@ -17,8 +17,7 @@ static bool begins(const char *name, const char *with)
 
 static bool is_part(const char *name)
 {
-	const size_t length = strlen(name);
-	return name[0] == '.' && length > 5 && strcmp(name + length - 5, ".part") == 0;
+	return name[0] == '.' && smalti_stem(name, ".part") > 0;
 }
 
 /* Tells whether a file's writer is dead: such files are written under the lock, which we hold. */

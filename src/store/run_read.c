@@ -162,8 +162,7 @@ static int by_begin(const void *a, const void *b)
 
 static bool is_log(const char *name)
 {
-	const size_t length = strlen(name);
-	return name[0] != '.' && length > 6 && strcmp(name + length - 6, ".jsonl") == 0;
+	return name[0] != '.' && smalti_stem(name, ".jsonl") > 0;
 }
 
 int smalti_runs_read(const char *directory, struct smalti_runs *runs, struct smalti_error *error)

@@ -10,12 +10,6 @@ static bool has(const char *name, const char *part)
 	return strstr(name, part) != NULL;
 }
 
-static bool ends_with(const char *name, const char *ending)
-{
-	const size_t length = strlen(name), wanted = strlen(ending);
-	return length >= wanted && strcmp(name + length - wanted, ending) == 0;
-}
-
 static bool begins_with(const char *name, const char *beginning)
 {
 	return strncmp(name, beginning, strlen(beginning)) == 0;
@@ -52,9 +46,10 @@ static struct smalti_initial initial_of(const struct smalti_parameter *parameter
 		return (struct smalti_initial){true, 0, 1 / (float)parameter->shape[0]};
 	if (has(name, ".lora_B."))
 		return (struct smalti_initial){false, 0, 0};
-	if (ends_with(name, "scale_shift_table"))
+	if (smalti_stem(name, "scale_shift_table") >= 0)
 		return (struct smalti_initial){true, 0, (float)(1 / sqrt(inputs))};
-	if (ends_with(name, ".bias") || begins_with(name, "proj_out.") || has(name, ".attn2.to_out.0."))
+	if (smalti_stem(name, ".bias") >= 0 || begins_with(name, "proj_out.") ||
+	    has(name, ".attn2.to_out.0."))
 		return (struct smalti_initial){false, 0, 0};
 	if (begins_with(name, "adaln_single.") || begins_with(name, "caption_projection."))
 		return (struct smalti_initial){true, 0, 0.02f};

@@ -91,8 +91,7 @@ static int64_t step_of(const char *name)
 
 static bool is_unfinished(const char *name)
 {
-	const size_t length = strlen(name), end = strlen(PART);
-	return strncmp(name, ".step-", 6) == 0 && length > end && strcmp(name + length - end, PART) == 0;
+	return strncmp(name, ".step-", 6) == 0 && smalti_stem(name, PART) > 0;
 }
 
 static void remove_in(const char *run, const char *name)
