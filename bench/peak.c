@@ -2,6 +2,7 @@
 #include "bench/peak.h"
 
 #include "base/clock.h"
+#include "bench/statistics.h"
 #include "kernels/kernels.h"
 #include "rt/session.h"
 
@@ -11,12 +12,6 @@
 #include <stdlib.h>
 
 enum { PIECES = 21, ROUNDS = 1 << 16 };
-
-static int ascending(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 double smalti_peak_here(void)
 {
@@ -29,8 +24,7 @@ double smalti_peak_here(void)
 	}
 	volatile float used = sum; /* else the compiler might drop the work */
 	(void)used;
-	qsort(rates, PIECES, sizeof(rates[0]), ascending);
-	return rates[PIECES / 2];
+	return smalti_median(rates, PIECES);
 }
 
 /* Workers that start together. */

@@ -30,6 +30,13 @@ static inline int smalti_by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Compares two doubles for qsort(). */
+static inline int smalti_ascending(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
 /* Fills `error` (which may be NULL) unless it already holds an earlier failure: the first cause is the
  * important one. Control characters in the text become '?', so that hostile names cannot break the line.
  * Always returns -1, for `return smalti_fail(...)`. */

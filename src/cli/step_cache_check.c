@@ -87,12 +87,6 @@ static int compare(struct smalti_step_cache_run *run, int64_t count, struct resu
 	return status;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static bool print_json(const struct smalti_step_cache_run *run, const struct result *r)
 {
 	cJSON *object = cJSON_CreateObject();
@@ -147,7 +141,7 @@ int smalti_step_cache_check(struct smalti_step_cache_run *run, struct smalti_err
 	}
 	smalti_progress_end(&run->progress);
 	if (status == 0) {
-		qsort(result.psnr, (size_t)run->count, sizeof(*result.psnr), ascending);
+		qsort(result.psnr, (size_t)run->count, sizeof(*result.psnr), smalti_ascending);
 		if (run->options->json)
 			status = print_json(run, &result) ? 0 : -1;
 		else if (!run->options->quiet)

@@ -60,12 +60,6 @@ struct race {
 	double rate[KINDS]; /* sums over the workers */
 };
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* Returns the median of all pieces, so that interrupted and cached ones do not count. */
 static double measure_kind(int kind, int64_t count, float *x, float *result)
 {
@@ -76,7 +70,7 @@ static double measure_kind(int kind, int64_t count, float *x, float *result)
 		double seconds = smalti_now() - start;
 		rates[i] = (double)work / (seconds > 1e-9 ? seconds : 1e-9);
 	}
-	qsort(rates, PASSES * PIECES, sizeof(rates[0]), compare);
+	qsort(rates, PASSES * PIECES, sizeof(rates[0]), smalti_ascending);
 	return rates[PASSES * PIECES / 2];
 }
 
