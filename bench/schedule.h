@@ -92,6 +92,8 @@ void smalti_schedule_queue(const struct smalti_task_schedule *schedule, int64_t 
 
 /* schedule_bounds.c: fills area, path and linear. */
 int smalti_schedule_bound(struct smalti_task_schedule *schedule, struct smalti_error *error);
+/* Returns a task's cost at the place where it is fastest. */
+double smalti_schedule_min_cost(const struct smalti_task_schedule *schedule, int64_t task);
 
 /* The error of the performance models for tasks of a name. */
 struct smalti_schedule_op {

@@ -7,7 +7,7 @@
 
 enum { MAX_PLACES = SMALTI_AREA_KINDS };
 
-static double min_cost(const struct smalti_task_schedule *s, int64_t task)
+double smalti_schedule_min_cost(const struct smalti_task_schedule *s, int64_t task)
 {
 	double least = (double)INFINITY;
 	for (int place = 0; place < s->places; place++)
@@ -22,7 +22,7 @@ static int find_path(struct smalti_task_schedule *s, struct smalti_error *error)
 	for (int64_t i = 0; end && i < s->count; i++) {
 		for (int64_t j = 0; j < s->tasks[i].after_count; j++)
 			end[i] = fmax(end[i], end[s->tasks[i].after[j]]);
-		end[i] += min_cost(s, i);
+		end[i] += smalti_schedule_min_cost(s, i);
 		s->path = fmax(s->path, end[i]);
 	}
 	return end ? 0 : -1;

@@ -14,14 +14,6 @@ struct windows {
 	int64_t workers[SMALTI_AREA_KINDS];
 };
 
-static double least_cost(const struct smalti_task_schedule *s, int64_t task)
-{
-	double least = (double)INFINITY;
-	for (int place = 0; place < s->places; place++)
-		least = fmin(least, s->costs[task * s->places + place]);
-	return least;
-}
-
 /* Returns the work of the tasks from `first` to the one before `end`. */
 static double work_of(const struct windows *w, int64_t first, int64_t end)
 {
@@ -38,7 +30,7 @@ static double raise_ended(const struct windows *w, const struct smalti_timetable
 {
 	for (; *from < count; ++*from) {
 		const int64_t task = smalti_timetable_model_end(model, *from);
-		ended = fmax(ended, w->head[task] + least_cost(w->schedule, task));
+		ended = fmax(ended, w->head[task] + smalti_schedule_min_cost(w->schedule, task));
 	}
 	return ended;
 }
@@ -66,7 +58,7 @@ static int find_heads(struct windows *w, bool insertion, struct smalti_error *er
 		w->head[i] = inserted;
 		for (int64_t j = 0; j < s->tasks[i].after_count; j++) {
 			const int64_t before = s->tasks[i].after[j];
-			w->head[i] = fmax(w->head[i], w->head[before] + least_cost(s, before));
+			w->head[i] = fmax(w->head[i], w->head[before] + smalti_schedule_min_cost(s, before));
 		}
 	}
 	smalti_timetable_model_free(model);
@@ -79,7 +71,7 @@ static void find_tails(struct windows *w)
 	for (int64_t i = s->count - 1; i >= 0; i--)
 		for (int64_t j = 0; j < s->tasks[i].after_count; j++) {
 			double *tail = &w->tail[s->tasks[i].after[j]];
-			*tail = fmax(*tail, w->tail[i] + least_cost(s, i));
+			*tail = fmax(*tail, w->tail[i] + smalti_schedule_min_cost(s, i));
 		}
 }
 
@@ -106,7 +98,7 @@ static double find_bound(const struct windows *w)
 	const struct smalti_task_schedule *s = w->schedule;
 	double best = 0, longest = 0;
 	for (int64_t i = 0; i < s->count; i++)
-		longest = fmax(longest, w->head[i] + least_cost(s, i) + w->tail[i]);
+		longest = fmax(longest, w->head[i] + smalti_schedule_min_cost(s, i) + w->tail[i]);
 	for (int head = 0; head < STEPS; head++)
 		for (int tail = 0; head + tail < STEPS; tail++)
 			best = fmax(best, bound_of(w, longest * head / STEPS, longest * tail / STEPS));
