@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/file.h"
 #include "bench/weights.h"
+#include "checkpoint/pipeline_directory.h"
 #include "smalti/model.h"
 
 #include <stdio.h>
@@ -33,15 +34,12 @@ static bool is_there(const char *path)
 static int check_free(const char *directory, struct smalti_error *error)
 {
 	for (int i = 0; i < ENTRIES; i++) {
-		char *path = smalti_format(error, "%s/%s", directory, entries[i]);
-		const bool there = path && is_there(path);
-		int status = path ? 0 : -1;
-		if (there)
-			status = smalti_fail(error, SMALTI_EINVAL,
-					     "%s: is there already; name a directory without a model", path);
-		free(path);
-		if (status)
+		SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, entries[i]);
+		if (!path)
 			return -1;
+		if (is_there(path))
+			return smalti_fail(error, SMALTI_EINVAL,
+					   "%s: is there already; name a directory without a model", path);
 	}
 	return 0;
 }
@@ -86,36 +84,19 @@ static char *make_part(const struct job *job, const char *name, struct smalti_er
 
 static int write_json(const char *directory, const char *name, const cJSON *value, struct smalti_error *error)
 {
-	char *path = smalti_format(error, "%s/%s", directory, name);
-	int status = path ? smalti_json_write(path, value, error) : -1;
-	free(path);
-	return status;
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", directory, name);
+	return path ? smalti_json_write(path, value, error) : -1;
 }
 
 static int write_component(struct job *job, enum smalti_component c, struct smalti_error *error)
 {
 	const struct smalti_component_names *names = &smalti_component_names[c];
 	const struct smalti_advance advance = {moved, job};
-	char *directory = make_part(job, names->directory, error);
-	int status = directory ? write_json(directory, "config.json", job->config[c], error) : -1;
-	if (!status)
-		status = smalti_weights_write(directory, names->stem, &job->inventory[c],
-					      job->options->shard_bytes,
-					      job->options->hollow ? NULL : &advance, error);
-	free(directory);
-	return status;
-}
-
-static int copy_file(const char *from, const char *to, struct smalti_error *error)
-{
-	enum { LARGEST = 64 << 20 };
-	size_t length;
-	char *text = smalti_file_read(from, LARGEST, &length, error);
-	struct smalti_writer *writer = text ? smalti_writer_open(to, error) : NULL;
-	if (writer)
-		fwrite(text, 1, length, smalti_writer_stream(writer));
-	free(text);
-	return writer ? smalti_writer_commit(writer, error) : -1;
+	SCOPED(free) char *directory = make_part(job, names->directory, error);
+	if (!directory || write_json(directory, "config.json", job->config[c], error) < 0)
+		return -1;
+	return smalti_weights_write(directory, names->stem, &job->inventory[c], job->options->shard_bytes,
+				    job->options->hollow ? NULL : &advance, error);
 }
 
 /* Copies files of the embedded model; `names` ends with NULL. */
@@ -123,17 +104,14 @@ static int copy_part(const struct job *job, const char *part, const char *const 
 		     struct smalti_error *error)
 {
 	const char *model = smalti_embedded_model(error);
-	char *directory = model ? make_part(job, part, error) : NULL;
-	int status = directory ? 0 : -1;
-	for (int i = 0; names[i] && !status; i++) {
-		char *from = smalti_format(error, "%s/%s/%s", model, part, names[i]);
-		char *to = smalti_format(error, "%s/%s", directory, names[i]);
-		status = from && to ? copy_file(from, to, error) : -1;
-		free(from);
-		free(to);
+	SCOPED(free) char *directory = model ? make_part(job, part, error) : NULL;
+	for (int i = 0; directory && names[i]; i++) {
+		SCOPED(free) char *from = smalti_format(error, "%s/%s/%s", model, part, names[i]);
+		SCOPED(free) char *to = smalti_format(error, "%s/%s", directory, names[i]);
+		if (!from || !to || smalti_pipeline_copy(from, to, error) < 0)
+			return -1;
 	}
-	free(directory);
-	return status;
+	return directory ? 0 : -1;
 }
 
 /* Adds "NAME": ["LIBRARY", "KIND"], or nulls for an absent component. */
@@ -181,14 +159,12 @@ static int write_all(struct job *job, struct smalti_error *error)
 /* Moves entries[i] between the directory and staging, if it is there. */
 static int move_entry(const char *from_directory, const char *to_directory, int i, struct smalti_error *error)
 {
-	char *from = smalti_format(error, "%s/%s", from_directory, entries[i]);
-	char *to = smalti_format(error, "%s/%s", to_directory, entries[i]);
-	int status = from && to ? 0 : -1;
-	if (!status && is_there(from) && rename(from, to))
-		status = smalti_fail_errno(error, "%s: cannot be put in place", to);
-	free(from);
-	free(to);
-	return status;
+	SCOPED(free) char *from = smalti_format(error, "%s/%s", from_directory, entries[i]);
+	SCOPED(free) char *to = smalti_format(error, "%s/%s", to_directory, entries[i]);
+	if (!from || !to)
+		return -1;
+	return is_there(from) && rename(from, to) ? smalti_fail_errno(error, "%s: cannot be put in place", to)
+						  : 0;
 }
 
 static int put_in_place(const struct job *job, struct smalti_error *error)

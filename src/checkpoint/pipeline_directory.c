@@ -7,6 +7,8 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+enum { COPY_BLOCK = 1 << 20 };
+
 /* Recognises OWNER/NAME. */
 static bool is_hub_name(const char *text)
 {
@@ -181,4 +183,31 @@ int smalti_pointer_check(const void *bytes, size_t length, struct smalti_error *
 	return smalti_fail(
 	    error, SMALTI_EFORMAT,
 	    "is a pointer of Git LFS, not the file: run \"git lfs pull\" in the model's directory");
+}
+
+static int copy_stream(FILE *from, FILE *to, struct smalti_error *error)
+{
+	SCOPED(free) char *block = smalti_calloc(1, COPY_BLOCK, error);
+	if (!block)
+		return -1;
+	size_t length = fread(block, 1, COPY_BLOCK, from);
+	if (smalti_pointer_check(block, length, error) < 0)
+		return -1;
+	for (; length > 0; length = fread(block, 1, COPY_BLOCK, from))
+		fwrite(block, 1, length, to);
+	return ferror(from) ? smalti_fail_errno(error, "cannot be read") : 0;
+}
+
+int smalti_pipeline_copy(const char *from, const char *to, struct smalti_error *error)
+{
+	int64_t size;
+	SCOPED(fclose) FILE *stream = smalti_open_stream(from, &size, error);
+	struct smalti_writer *writer = stream ? smalti_writer_open(to, error) : NULL;
+	if (!writer)
+		return -1;
+	if (copy_stream(stream, smalti_writer_stream(writer), error) == 0)
+		return smalti_writer_commit(writer, error);
+	smalti_error_prefix(error, "%s", from);
+	smalti_writer_abort(writer);
+	return -1;
 }

@@ -17,3 +17,5 @@ int smalti_pipeline_check(const char *directory, struct smalti_error *error);
 
 /* Checks that the bytes of a file are not a pointer that Git LFS left in its place. */
 int smalti_pointer_check(const void *bytes, size_t length, struct smalti_error *error);
+/* Copies a file of a model, which is no such pointer. */
+int smalti_pipeline_copy(const char *from, const char *to, struct smalti_error *error);

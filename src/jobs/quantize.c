@@ -8,7 +8,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-enum { MAX_INDEX = 1 << 20, BLOCK = 1 << 20 };
+enum { MAX_INDEX = 1 << 20 };
 static const char index_name[] = "model_index.json";
 
 const char *const smalti_quantizations[] = {
@@ -20,33 +20,6 @@ struct work {
 	enum smalti_quantization quantization;
 	struct smalti_quantize_result *result;
 };
-
-static int copy_stream(FILE *from, FILE *to, struct smalti_error *error)
-{
-	SCOPED(free) char *block = smalti_calloc(1, BLOCK, error);
-	if (!block)
-		return -1;
-	size_t length = fread(block, 1, BLOCK, from);
-	if (smalti_pointer_check(block, length, error) < 0)
-		return -1;
-	for (; length > 0; length = fread(block, 1, BLOCK, from))
-		fwrite(block, 1, length, to);
-	return ferror(from) ? smalti_fail_errno(error, "cannot be read") : 0;
-}
-
-static int copy_file(const char *from, const char *to, struct smalti_error *error)
-{
-	int64_t size;
-	SCOPED(fclose) FILE *stream = smalti_open_stream(from, &size, error);
-	struct smalti_writer *writer = stream ? smalti_writer_open(to, error) : NULL;
-	if (!writer)
-		return -1;
-	if (copy_stream(stream, smalti_writer_stream(writer), error) == 0)
-		return smalti_writer_commit(writer, error);
-	smalti_error_prefix(error, "%s", from);
-	smalti_writer_abort(writer);
-	return -1;
-}
 
 /* Copies the regular files of a directory; links are followed, as those of Hugging Face's cache. */
 static int copy_directory(const char *from, const char *to, struct smalti_error *error)
@@ -64,7 +37,7 @@ static int copy_directory(const char *from, const char *to, struct smalti_error 
 		if (!source || !target)
 			return -1;
 		if (entry->d_name[0] != '.' && (stat(source, &info) || S_ISREG(info.st_mode)))
-			status = copy_file(source, target, error);
+			status = smalti_pipeline_copy(source, target, error);
 	}
 	return status;
 }
@@ -111,7 +84,7 @@ static int write_pipeline(const struct work *work, const char *source, const cha
 		if (write_part(work, member->string, source, directory, error) < 0)
 			return -1;
 	}
-	return copy_file(path, target, error);
+	return smalti_pipeline_copy(path, target, error);
 }
 
 static int write_all(const struct work *work, const char *source, const char *directory,
