@@ -64,7 +64,7 @@ for page in images features policies; do
     enter $page
     awk '/^```/ {output = !output} !output && sub(/^    /, "")' "$root/docs/tutorial-$page.md" | sed -e ':more; /\\$/ {N; s/\\\n *//; b more}' |
         grep -vE '^(scripts/(packages|build) |job=|sbatch |tail )' |
-        sed -E 's/head -(1000|300)/head -8/; s/KILL [0-9]+/KILL 2/; s/512x512/64x64/; s/--shard-items 32/--shard-items 2/
+        sed -E 's/head -(1000|300)/head -8/; s/KILL [0-9]+/KILL 2/; s/512x512/64x64/; s/--shard-items 32/--shard-items 2/g
             s/--batch 16/--batch 2/; s/(retrieve train .*)/\1 --steps 5 --held-out 0/; s/(schedule .*)/\1 --repeats 1 --warm 0/' >commands
     [ "$(wc -l <commands)" -ge 5 ] || fail "tutorial-$page.md has no commands"
     if ! "$SMALTI" "${simulate[@]}" >out 2>&1; then # scripts/build --simgrid has not been here
