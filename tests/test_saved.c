@@ -78,13 +78,13 @@ struct file {
 	char path[512];
 	int64_t bytes;
 };
-enum { FILES = 7 };
-static struct file files[FILES + 1];
+enum { FILES = 7, ADAPTER_FILES = 9 }; /* of a checkpoint; an adapter's weights have two forms */
+static struct file files[ADAPTER_FILES + 1];
 static int file_count;
 
 static int note_file(const char *path, const struct stat *status, int kind)
 {
-	if (kind == FTW_F && file_count <= FILES) {
+	if (kind == FTW_F && file_count <= ADAPTER_FILES) {
 		snprintf(files[file_count].path, sizeof(files[0].path), "%s", path);
 		files[file_count++].bytes = status->st_size;
 	}
@@ -139,7 +139,7 @@ static void cut_and_lose(const char *run, struct smalti_trainer *trainer, const 
 	free(bytes);
 }
 
-static void refuse_damage(const struct smalti_train_options *options)
+static void refuse_damage(const struct smalti_train_options *options, int expected)
 {
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_trainer trainer;
@@ -148,7 +148,7 @@ static void refuse_damage(const struct smalti_train_options *options)
 	const char *directory = write_checkpoint(run, &trainer, 3);
 	file_count = 0;
 	ftw(directory, note_file, 4);
-	CU_ASSERT_EQUAL(file_count, FILES);
+	CU_ASSERT_EQUAL(file_count, expected);
 	for (int i = 0; i < file_count; i++) {
 		flip_each(run, &trainer, &files[i]);
 		cut_and_lose(run, &trainer, &files[i]);
@@ -165,8 +165,8 @@ static void refuse_damage(const struct smalti_train_options *options)
 
 static void every_damage_is_refused(void)
 {
-	refuse_damage(&adamw);
-	refuse_damage(&adapter);
+	refuse_damage(&adamw, FILES);
+	refuse_damage(&adapter, ADAPTER_FILES);
 }
 
 /* Nothing is damaged where the tensors are another optimizer's or transformer's. */
