@@ -62,7 +62,7 @@ def arguments():
     given = parser.parse_args()
     if not given.model and not given.smalti_model:
         parser.error("--model or --smalti-model is needed")
-    if given.stage not in INTEGERS.get(given.precision, OPTIONS):
+    if given.precision in INTEGERS and given.stage not in INTEGERS[given.precision]:
         parser.error(f"{given.precision} is of t5 and dit")
     if given.stage == "step" and not given.features:
         parser.error("step needs --features")
