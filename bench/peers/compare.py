@@ -4,7 +4,8 @@
 
 Usage: compare.py [--smalti-bench PROGRAM] [--libraries torch,openvino] [--device cpu|cuda] [--rounds N] [--threads N]
                   [--model DIR] [--samples N] [--caption-length N]
-                  [--smalti PROGRAM --features DIR [--memory-limit SIZE] [--lora-rank R] [--recompute]] [--cpu-time] STAGE PRECISION SIZE
+                  [--smalti PROGRAM --features DIR [--memory-limit SIZE] [--lora-rank R] [--recompute]
+                  [--tile-tokens N]] [--cpu-time] STAGE PRECISION SIZE
 
 The arguments are those of stage.py, SIZE one or several, as 512x512,1024x1024; on a GPU the libraries open all of them at once, since compiling takes
 a minute each. With --samples, of train and step, a run is of all of them. `step` runs `smalti train`
@@ -55,6 +56,7 @@ def arguments():
     parser.add_argument("--memory-limit")
     parser.add_argument("--lora-rank", type=int, default=0)
     parser.add_argument("--recompute", action="store_true")
+    parser.add_argument("--tile-tokens", type=int, default=0)
     parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("stage", choices=(*OPTIONS, "step", "generate"))
     parser.add_argument("precision", choices=(*PRECISIONS, *INTEGERS))
@@ -176,6 +178,8 @@ class SmaltiTrain(Smalti):
                         *PRECISIONS[given.precision], "--batch", str(given.samples), "--lanes", "1",
                         "--cpus", str(given.threads), "--caption-dropout", "0", "--ema", "0", "--lr", "1e-5",
                         "--steps", "1000", "--save-every", "0", "--quiet", "--lora-rank", str(given.lora_rank)]
+        if given.tile_tokens:
+            self.command += ["--tile-tokens", str(given.tile_tokens)]
         if given.recompute:
             self.command += ["--recompute", "block"]
         if given.memory_limit:
