@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products with weights that are rows of 8 bits, against the reference's. */
+ * Products with weights that are 8-bit rows, against the reference's. */
 #include "base/fp8.h"
 #include "base/int8.h"
 #include "golden.h"
@@ -52,37 +52,62 @@ static void multiply(const struct smalti_matmul *matmul, const float *x, const c
 	free(operand);
 }
 
+/* A case of the reference: its weights in a form, and a result. */
+struct layer {
+	struct smalti_matmul matmul;
+	float *x, *bias, *expected, *y; /* bias NULL: there is none */
+	char *weights;
+};
+
+/* Reads a case; false: it has no weights of the form. */
+static bool open_layer(struct layer *layer, const struct smalti_safetensors *file, const char *name,
+		       const char *form, const char *result)
+{
+	static const float one = 1;
+	char codes[32], factors[32];
+	snprintf(codes, sizeof(codes), "%s.q", form);
+	snprintf(factors, sizeof(factors), "%s.scale", form);
+	const struct smalti_tensor_view *x = find(file, name, "x"), *q = find(file, name, codes),
+					*scale = find(file, name, factors), *bias = find(file, name, "bias");
+	if (!q)
+		return false;
+	const int64_t rows = x->shape[0], in = x->shape[1], out = q->shape[0];
+	float *scales = scale ? golden_values(scale) : NULL;
+	*layer = (struct layer){.matmul = {.rows = rows, .in = in, .out = out, .result = SMALTI_F32},
+				.x = golden_values(x),
+				.bias = bias ? golden_values(bias) : NULL,
+				.expected = golden_values(find(file, name, result)),
+				.y = calloc((size_t)(rows * out), sizeof(float)),
+				.weights = rows_of(out, in, q->data, scale ? scales : &one,
+						   scale ? smalti_tensor_elements(scale) : 1)};
+	free(scales);
+	return true;
+}
+
+static void close_layer(struct layer *layer)
+{
+	free(layer->x);
+	free(layer->bias);
+	free(layer->expected);
+	free(layer->y);
+	free(layer->weights);
+}
+
 /* Multiplies a case by its weights in a form; not every case has each. */
 static void multiply_form(const struct smalti_safetensors *file, const char *name, const char *form,
 			  enum smalti_dtype dtype)
 {
-	char part[3][32];
-	for (int i = 0; i < 3; i++)
-		snprintf(part[i], sizeof(part[i]), "%s.%s", form,
-			 (const char *const[]){"q", "scale", "y"}[i]);
-	const struct smalti_tensor_view *x = find(file, name, "x"), *q = find(file, name, part[0]),
-					*scale = find(file, name, part[1]), *b = find(file, name, "bias");
-	if (!q)
+	struct layer layer;
+	char result[32];
+	snprintf(result, sizeof(result), "%s.y", form);
+	if (!open_layer(&layer, file, name, form, result))
 		return;
-	static const float one = 1;
-	float *values = golden_values(x), *scales = scale ? golden_values(scale) : NULL,
-	      *expected = golden_values(find(file, name, part[2])), *bias = b ? golden_values(b) : NULL;
-	const struct smalti_matmul matmul = {
-	    .rows = x->shape[0], .in = x->shape[1], .out = q->shape[0], .result = SMALTI_F32};
-	const int64_t count = matmul.rows * matmul.out;
-	float *y = calloc((size_t)count, sizeof(*y));
-	char *weights = rows_of(matmul.out, matmul.in, q->data, scale ? scales : &one,
-				scale ? smalti_tensor_elements(scale) : 1);
-	for (int64_t cut = 0; cut < 2 && cut < matmul.in; cut++) {
-		multiply(&matmul, values, weights, dtype, bias, cut * (matmul.in / 3), y);
-		golden_near(y, expected, count, 5e-6, part[2]);
+	const int64_t in = layer.matmul.in;
+	for (int64_t cut = 0; cut < 2 && cut < in; cut++) {
+		multiply(&layer.matmul, layer.x, layer.weights, dtype, layer.bias, cut * (in / 3), layer.y);
+		golden_near(layer.y, layer.expected, layer.matmul.rows * layer.matmul.out, 5e-6, result);
 	}
-	free(values);
-	free(scales);
-	free(expected);
-	free(bias);
-	free(y);
-	free(weights);
+	close_layer(&layer);
 }
 
 static void products_are_the_references(void)
@@ -218,25 +243,13 @@ static void products_of_integers_are_the_references(void)
 	struct smalti_safetensors *file = golden_open("golden/quant/linear.safetensors");
 	for (int i = 0; i < COUNT(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		const struct smalti_tensor_view *x = find(file, cases[i], "x"),
-						*q = find(file, cases[i], "int8.q"),
-						*b = find(file, cases[i], "bias");
-		float *values = golden_values(x), *scales = golden_values(find(file, cases[i], "int8.scale"));
-		float *expected = golden_values(find(file, cases[i], "w8a8.y")),
-		      *bias = b ? golden_values(b) : NULL;
-		const struct smalti_matmul matmul = {
-		    .rows = x->shape[0], .in = x->shape[1], .out = q->shape[0], .result = SMALTI_F32};
-		float *y = calloc((size_t)(matmul.rows * matmul.out), sizeof(*y));
-		char *weights = rows_of(matmul.out, matmul.in, q->data, scales, matmul.out);
-		SUCCEEDS(smalti_matmul_w8a8(&matmul, SMALTI_F32, values, weights, bias, NULL, y, &error),
+		struct layer layer;
+		CHECK(open_layer(&layer, file, cases[i], "int8", "w8a8.y"), cases[i]);
+		SUCCEEDS(smalti_matmul_w8a8(&layer.matmul, SMALTI_F32, layer.x, layer.weights, layer.bias,
+					    NULL, layer.y, &error),
 			 &error, cases[i]);
-		golden_near(y, expected, matmul.rows * matmul.out, 5e-6, cases[i]);
-		free(values);
-		free(scales);
-		free(expected);
-		free(bias);
-		free(y);
-		free(weights);
+		golden_near(layer.y, layer.expected, layer.matmul.rows * layer.matmul.out, 5e-6, cases[i]);
+		close_layer(&layer);
 	}
 	smalti_safetensors_close(file);
 }
@@ -274,4 +287,4 @@ static const struct test tests[] = {
     {"what is no number", what_is_no_number_stays_so},
 };
 
-TEST_MAIN("products with rows of 8 bits", tests)
+TEST_MAIN("products with 8-bit rows", tests)
