@@ -8,7 +8,7 @@ enum smalti_bench_kind {
 	SMALTI_BENCH_ABSENT,
 	SMALTI_BENCH_F32,
 	SMALTI_BENCH_F16,
-	SMALTI_BENCH_ROWS8, /* bytes of rows of 8 bits: base/rows8.h */
+	SMALTI_BENCH_ROWS8, /* bytes of 8-bit rows: base/rows8.h */
 	SMALTI_BENCH_BF16,
 	SMALTI_BENCH_SQUARES, /* f32, from 0 to 1 */
 	SMALTI_BENCH_IDS,     /* int32, 0 … 999 */

@@ -209,7 +209,7 @@ static int copy_codes(const struct smalti_weight_source *source, const struct sm
 									      : fail_not_finite(part, error);
 }
 
-/* Makes a row of 8 bits of the columns that are taken: the codes of the file, if it has such, else values
+/* Makes an 8-bit row of the columns that are taken: the codes of the file, if it has such, else values
  * rounded to integers. */
 static int form_row8(const struct smalti_weight_source *source, int i, int64_t row, float *values, char *to,
 		     struct smalti_error *error)

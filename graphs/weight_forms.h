@@ -14,7 +14,7 @@ enum { SMALTI_WEIGHT_PARTS = 3 };
  *   matrix     [out, in], the parts stacked along `out`, in `compute`
  *   kernel     a convolution [out, in, 3, 3], in `compute`
  *   table      rows as f32, of a tensor that is coded in the file, or that adapters change
- *   rows8      [out, in], the parts stacked along `out`, as rows of 8 bits of dtype `rows8`, everywhere
+ *   rows8      [out, in], the parts stacked along `out`, as 8-bit rows of dtype `rows8`, everywhere
  *
  * A CPU has matrices and kernels packed (kernels/matmul.h, conv.h), a device has them plain; its kernels are
  * [out, 3, 3, in]. */

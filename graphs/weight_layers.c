@@ -90,7 +90,7 @@ struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_
 	return vector(weights, SMALTI_F32, 2, (const int64_t[]){rows, columns}, name);
 }
 
-/* Returns the dtype of the rows of 8 bits that all parts have in the file; else F32. What adapters change is
+/* Returns the dtype of the 8-bit rows that all parts have in the file; else F32. What adapters change is
  * rounded to integers again, but not to fp8. */
 static enum smalti_dtype stored_rows8(const struct smalti_weight *weight)
 {
@@ -103,7 +103,7 @@ static enum smalti_dtype stored_rows8(const struct smalti_weight *weight)
 	return rows8;
 }
 
-/* Makes a weight rows of 8 bits: integers if these are wanted, else what the file has. False: it has none,
+/* Makes the weight 8-bit rows: integers if these are wanted, else what the file has. False: it has none,
  * and the weight stays as it is. */
 static bool make_rows8(struct smalti_weight *weight, bool integers)
 {
@@ -118,10 +118,9 @@ struct smalti_weight *smalti_weights_factor(struct smalti_weights *weights, int6
 					    enum smalti_dtype *dtype, const char *name)
 {
 	struct smalti_weight *weight = smalti_weights_table(weights, rows, columns, dtype, name);
-	const int64_t bytes = weight ? smalti_weight_made_bytes(weight) : 0;
 	if (!weight || !make_rows8(weight, weights->checkpoint->wants_int8))
 		return weight;
-	weights->bytes -= bytes;
+	weights->bytes -= smalti_weight_made_bytes(weight);
 	weight->raw = false;
 	weight->source.in = columns;
 	weight->source.out = rows;

@@ -76,7 +76,7 @@ int64_t smalti_weights_read_bytes(const struct smalti_weights *weights);
 int64_t smalti_weights_device_bytes(const struct smalti_weights *weights);
 int64_t smalti_weight_device_bytes(const struct smalti_weight *weight);
 /* @} */
-/* Tells whether the form of one at least is rows of 8 bits. */
+/* Tells whether at least one weight has 8-bit rows. */
 bool smalti_weights_have_rows8(const struct smalti_weights *weights);
 /* Leaves the matrices of smalti_weights_linear() unpacked, before the first use of a weight. Products read
  * the file's form, which is slower and takes no memory. Results differ by rounding. */
@@ -92,8 +92,8 @@ struct smalti_weight *smalti_weights_vector(struct smalti_weights *weights, int6
  * there, or that adapters change, the form is f32. */
 struct smalti_weight *smalti_weights_table(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					   enum smalti_dtype *dtype, const char *name);
-/* Adds a table that products read. It is rows of 8 bits, of which *dtype tells the codes, if the file has
- * such, or if the checkpoint wants integers. */
+/* Adds a table that products read. It becomes 8-bit rows if the file has such, or if the checkpoint wants
+ * integers; *dtype receives the dtype of their codes. */
 struct smalti_weight *smalti_weights_factor(struct smalti_weights *weights, int64_t rows, int64_t columns,
 					    enum smalti_dtype *dtype, const char *name);
 /* Adds rows first … first + rows − 1 of such a table. */
@@ -144,7 +144,7 @@ struct smalti_tile *smalti_weight_tile_after(struct smalti_weight *weight, struc
 /* Says that the last task that reads it for now has been inserted. NULL is allowed. */
 void smalti_weight_done(struct smalti_weight *weight);
 
-/* Tells whether its form is rows of 8 bits, and of which dtype. @{ */
+/* Tells whether it has 8-bit rows, and returns the dtype of their codes. @{ */
 bool smalti_weight_is_rows8(const struct smalti_weight *weight);
 enum smalti_dtype smalti_weight_rows8(const struct smalti_weight *weight);
 /* @} */

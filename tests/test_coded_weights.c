@@ -28,7 +28,7 @@ static int64_t read_ids(const struct smalti_safetensors *file, int32_t ids[MOST_
 	return count;
 }
 
-/* Encodes; tells whether weights are rows of 8 bits in memory. */
+/* Encodes; tells whether weights are 8-bit rows in memory. */
 static bool encode(const char *component, const int32_t *ids, int64_t tokens, bool streamed,
 		   enum smalti_text_encoder_precision precision, float *y)
 {
@@ -255,7 +255,7 @@ static void transformer_of_q8_0(void)
 	smalti_safetensors_close(reference);
 }
 
-/* A transformer whose blocks are rows of 8 bits stays near the one that they were made of; with products of
+/* A transformer whose blocks are 8-bit rows stays near the one that they were made of; with products of
  * integers it need not have been written so. */
 static void transformer_of_8_bits(void)
 {
@@ -334,7 +334,7 @@ static void multiply_case(const struct smalti_safetensors *file, const char *nam
 	free(y);
 }
 
-/* Multiplies a case by rows of 8 bits, and by integers; not every case has each form. */
+/* Multiplies a case by 8-bit rows, and by integers; not every case has each form. */
 static void multiply_rows8(const struct smalti_safetensors *file, const char *name, const char *form,
 			   enum smalti_dtype dtype)
 {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Tells whether a dtype is one of rows of 8 bits (base/rows8.h). */
+/* Tells whether a dtype is that of 8-bit rows (base/rows8.h). */
 static inline bool smalti_is_rows8(enum smalti_dtype dtype)
 {
 	return dtype >= SMALTI_I8;

@@ -12,7 +12,7 @@ struct smalti_coding {
 	bool needs_scale;            /* its values mean nothing without a scale beside them */
 	/* Decodes blocks, at any alignment, to f32. */
 	void (*decode)(const unsigned char *from, int64_t blocks, float *to);
-	enum smalti_dtype rows8; /* dtype of rows of 8 bits with such codes; F32: there is none */
+	enum smalti_dtype rows8; /* dtype of 8-bit rows with such codes; F32: there is none */
 };
 
 /* The codings of safetensors: fp8 (base/fp8.h), and integers of 8 bits, which need a scale. @{ */

@@ -50,7 +50,7 @@ int smalti_matmul(const struct smalti_matmul *matmul, const void *x, const void 
 		  const void *operand, void *y, struct smalti_error *error);
 
 /* W [out, in] as in a checkpoint: any dtype, any alignment; an output's weights are `stride` elements apart,
- * so that a range of columns can be taken. Of rows of 8 bits (base/rows8.h) that is smalti_rows8_stride(in),
+ * so that a range of columns can be taken. Of 8-bit rows (base/rows8.h) that is smalti_rows8_stride(in),
  * and all columns are taken: their codes are multiplied, and the sums by the scale. */
 struct smalti_raw_weight {
 	const void *data;

@@ -296,7 +296,7 @@ static void multiply_block(const struct operands *o, const struct work *work, co
 	*packing = aside.packing;
 }
 
-/* Multiplies a block's sums by the scales of rows of 8 bits. */
+/* Multiplies a block's sums by the scales of 8-bit rows. */
 static void scale_block(const struct operands *o, const struct block *block, float *z)
 {
 	const int64_t out = o->matmul->out;

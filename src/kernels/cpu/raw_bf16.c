@@ -166,7 +166,7 @@ static void multiply_piece(const struct smalti_matmul *m, const struct smalti_ra
 	}
 }
 
-/* Multiplies the sums of a block of rows by the scales of rows of 8 bits. */
+/* Multiplies the sums of a block of rows by the scales of 8-bit rows. */
 static void scale_rows(const struct smalti_matmul *m, const struct smalti_raw_weight *weight, int64_t rows,
 		       int64_t z_stride, float *z)
 {

@@ -26,7 +26,7 @@ struct panel {
 	int64_t stride; /* bytes from an output to the next */
 };
 
-/* Returns the scale of output `o` of rows of 8 bits. */
+/* Returns the scale of output `o` of 8-bit rows. */
 INLINE float scale_of(const struct smalti_raw_weight *weight, int64_t in, int64_t o)
 {
 	float scale;

@@ -39,7 +39,7 @@ typedef uint8_t bvec __attribute__((vector_size(VEC_BYTES / 4)));
 		else                                                                                         \
 			function(SMALTI_BF16, __VA_ARGS__);                                                  \
 	} while (0)
-/* Does the same for a dtype of weights, which may be rows of 8 bits. */
+/* Does the same for a dtype of weights, which may be 8-bit rows. */
 #define FOR_WEIGHTS(dtype, function, ...)                                                                    \
 	do {                                                                                                 \
 		if ((dtype) == SMALTI_I8)                                                                    \

@@ -124,7 +124,7 @@ DEVICE float value_of_code(enum smalti_dtype dtype, uint code)
 	return float_of_f16((ushort)((code & 128) << 8 | (code & 127) << 7)) * 256.f;
 }
 
-/* Does the same of rows of 8 bits. */
+/* Does the same of 8-bit rows. */
 KERNEL(operand_rows8)(GLOBAL const uchar *x, GLOBAL void *y, struct operand_arguments a)
 {
 	const int64_t row = INDEX / a.columns, column = INDEX % a.columns;
