@@ -25,7 +25,7 @@ static int make_inputs(struct smalti_stage_run *run, struct smalti_error *error)
 		return -1;
 	const int64_t height = run->height / FACTOR, width = run->width / FACTOR;
 	if (smalti_tokens_cut(&state->tokens, &smalti_strategy_none, height / patch * (width / patch),
-			      width / patch, SMALTI_TRAINING_TILE_TOKENS, error) < 0)
+			      width / patch, SMALTI_MAX_BAND, error) < 0)
 		return -1;
 	state->sample = (struct smalti_trained_sample){
 	    .x = smalti_stage_noise(run->weights, c->in_channels, height * width),
@@ -70,7 +70,7 @@ static void insert_sample(struct state *state, struct smalti_task_group *task_gr
 	struct smalti_trained_pass *pass =
 	    smalti_trained_forward(state->train, task_group, &state->sample, &out);
 	if (pass)
-		smalti_trained_backward(pass, state->gout, gradients, add, NULL);
+		smalti_trained_backward(pass, state->gout, gradients, add);
 	smalti_tile_release(out);
 }
 

@@ -218,9 +218,9 @@ static void layer_backward(struct smalti_trained_pass *pass, int64_t layer)
 }
 
 void smalti_trained_backward(struct smalti_trained_pass *pass, struct smalti_tile *gout,
-			     struct smalti_tile *const *const *gradients, bool add, struct smalti_tile *gx)
+			     struct smalti_tile *const *const *gradients, bool add)
 {
-	const int64_t layers = pass->trained->denoiser->layers, bands = pass->sample.tokens->partition.bands;
+	const int64_t layers = pass->trained->denoiser->layers;
 	if (smalti_tape_begin_backward(&pass->tape, gradients, pass->trained->parameters->count, add) == 0) {
 		smalti_tape_barrier(&pass->tape);
 		smalti_trained_begin_gradients(pass, gout);
@@ -229,12 +229,10 @@ void smalti_trained_backward(struct smalti_trained_pass *pass, struct smalti_til
 	for (int64_t i = layers - 1; i >= 0 && goes_on(pass); i--)
 		layer_backward(pass, i);
 	smalti_tape_barrier(&pass->tape);
-	for (int64_t b = 0; b < bands; b++)
-		smalti_value_set_constant(&pass->tape, pass->patches[b], !gx);
 	if (goes_on(pass))
 		smalti_tape_backward(&pass->tape, (struct smalti_tape_mark){0, 0});
-	if (gx && goes_on(pass))
-		smalti_trained_planes_gradient(pass, gx);
+	if (pass->sample.gx && goes_on(pass))
+		smalti_trained_planes_gradient(pass);
 	leave(pass);
 	smalti_trained_drop(pass);
 }

@@ -31,9 +31,10 @@ void smalti_trained_store_base(struct smalti_trained *trained, struct smalti_tas
 void smalti_trained_begin_step(struct smalti_trained *trained, struct smalti_task_group *task_group);
 void smalti_trained_end_step(struct smalti_trained *trained);
 
-/* A sample. All but `x` and `text` is copied; the caller releases these after inserting the backward. */
+/* A sample. All but its tiles is copied; the caller releases these after inserting the backward. */
 struct smalti_trained_sample {
 	struct smalti_tile *x;              /* f32 [in_channels, height, width] */
+	struct smalti_tile *gx;             /* receives the gradient of x; NULL: nobody wants it */
 	int64_t height, width;              /* multiples of the patch size */
 	const struct smalti_tokens *tokens; /* its patches in bands; outlives the backward's insertion */
 	int replica;
@@ -59,9 +60,9 @@ struct smalti_trained_pass *smalti_trained_forward(struct smalti_trained *traine
 						   struct smalti_tile **out);
 
 /* Inserts the backward from the output's gradient. gradients[part][i], the part's gradient of parameter i, is
- * written, or with `add` added to. gx: NULL, or a tile that receives the gradient of x. Ends the pass. */
+ * written, or with `add` added to. Ends the pass. */
 void smalti_trained_backward(struct smalti_trained_pass *pass, struct smalti_tile *gout,
-			     struct smalti_tile *const *const *gradients, bool add, struct smalti_tile *gx);
+			     struct smalti_tile *const *const *gradients, bool add);
 /* Returns a replica's number of parts, and whether a part has a gradient of parameter `index`: shards of
  * their own weights, and only the first part of parameters that depend on no token. */
 static inline int smalti_trained_parts(const struct smalti_strategy *strategy)

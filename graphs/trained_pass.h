@@ -82,4 +82,4 @@ struct smalti_tile *smalti_trained_planes(struct smalti_trained_pass *pass);
 /* Gives the results the gradients that their planes have. */
 void smalti_trained_begin_gradients(struct smalti_trained_pass *pass, struct smalti_tile *gout);
 /* Writes the gradient of the sample's planes, from that of the patches. */
-void smalti_trained_planes_gradient(struct smalti_trained_pass *pass, struct smalti_tile *gx);
+void smalti_trained_planes_gradient(struct smalti_trained_pass *pass);

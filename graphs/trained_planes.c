@@ -49,6 +49,7 @@ struct smalti_value smalti_trained_patches(struct smalti_trained_pass *pass, int
 	const int64_t columns = denoiser->in_channels * denoiser->patch_size * denoiser->patch_size;
 	pass->patches[band] = smalti_value_new(
 	    &pass->tape, smalti_partition_rows(&pass->sample.tokens->partition, band), columns, SMALTI_F32);
+	smalti_value_set_constant(&pass->tape, pass->patches[band], !pass->sample.gx);
 	to_tokens(pass, pass->sample.x, denoiser->in_channels, band, false, pass->patches[band].tile);
 	return pass->patches[band];
 }
@@ -76,7 +77,7 @@ void smalti_trained_begin_gradients(struct smalti_trained_pass *pass, struct sma
 	}
 }
 
-void smalti_trained_planes_gradient(struct smalti_trained_pass *pass, struct smalti_tile *gx)
+void smalti_trained_planes_gradient(struct smalti_trained_pass *pass)
 {
-	to_planes(pass, pass->patches, pass->trained->denoiser->in_channels, false, true, gx);
+	to_planes(pass, pass->patches, pass->trained->denoiser->in_channels, false, true, pass->sample.gx);
 }

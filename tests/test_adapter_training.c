@@ -3,6 +3,7 @@
 #include "codelets/codelets.h"
 #include "golden.h"
 #include "harness.h"
+#include "rt/op_use.h"
 #include "samplers/diffusion_loss.h"
 #include "stage.h"
 #include "train/optimizer.h"
@@ -187,7 +188,7 @@ static void insert_sample(struct trial *t, int step, int j, int64_t recomputed)
 		      .count = count, .t = timestep, .has_variance = true, .learns_variance = t->c->variance,
 		      .weight = 1, .scale = 1.0 / BATCH);
 	struct smalti_tile *const *part = t->gradients;
-	smalti_trained_backward(pass, gout, &part, j > 0, NULL);
+	smalti_trained_backward(pass, gout, &part, j > 0);
 	deliver(t, parts, (int64_t)(sizeof(t->parts[j]) / sizeof(float)), &t->parts[j]);
 	struct smalti_tile *const mine[] = {clean, drawn, sample.x, sample.text, out, gout, parts};
 	for (size_t i = 0; i < COUNT_OF(mine); i++)
@@ -335,8 +336,40 @@ static void stored_base(void)
 	}
 }
 
+/* Returns how often an operation ran in a step of a case. */
+static int64_t count_in_step(const struct adapter_case *c, const char *operation)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct trial t;
+	int64_t count = 0;
+	open_trial(&t, c, SMALTI_F32, true);
+	smalti_task_group_wait(t.task_group);
+	struct smalti_op_use *before =
+	    smalti_op_counters_sum(session->op_counters, session->workers, &error);
+	compute(&t, 0, 3);
+	struct smalti_op_use *after = smalti_op_counters_sum(session->op_counters, session->workers, &error);
+	cJSON *uses = smalti_op_uses_json(before, after);
+	for (const cJSON *use = uses->child; use; use = use->next)
+		if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(use, "name")), operation) == 0)
+			count += (int64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(use, "count"));
+	cJSON_Delete(uses);
+	free(before);
+	free(after);
+	close_trial(&t);
+	return count;
+}
+
+/* The backward makes no gradient that no adapter needs: the conditions have adapters in "all", and in
+ * "attention" nothing behind them is trained. */
+static void frozen_parts(void)
+{
+	CHECK(count_in_step(&cases[1], "silu_backward") > 0, "with adapters of the conditions");
+	CHECK(count_in_step(&cases[0], "silu_backward") == 0, "without");
+}
+
 static const struct test tests[] = {
     {"three steps", three_steps},
+    {"frozen parts", frozen_parts},
     {"recomputed, and in bf16", other_ways},
     {"a base of 16 bits", stored_base},
 };

@@ -234,6 +234,7 @@ static void insert_gradients(struct smalti_task_group *task_group, struct smalti
 	struct smalti_tile *gx = smalti_tile_new(task_group, 1, 4 * LATENT * LATENT * (int64_t)sizeof(float));
 	struct smalti_tile *gout = cleared(task_group, NULL, 8 * LATENT * LATENT);
 	const struct smalti_trained_sample sample = {.x = cleared(task_group, NULL, 4 * LATENT * LATENT),
+						     .gx = gx,
 						     .height = LATENT,
 						     .width = LATENT,
 						     .tokens = tokens,
@@ -250,7 +251,7 @@ static void insert_gradients(struct smalti_task_group *task_group, struct smalti
 	smalti_trained_begin_step(trained, task_group);
 	struct smalti_trained_pass *pass = smalti_trained_forward(trained, task_group, &sample, &out);
 	if (pass)
-		smalti_trained_backward(pass, gout, sets, false, gx);
+		smalti_trained_backward(pass, gout, sets, false);
 	smalti_trained_end_step(trained);
 	for (int64_t i = 0; i < parameters->count; i++)
 		smalti_tile_release(gradients[i]);

@@ -105,7 +105,7 @@ static void insert(struct smalti_task_group *task_group, struct smalti_trained *
 	struct smalti_tile *gout = smalti_tile_upload(task_group, 1, sizeof(weights), weights);
 	smalti_trained_begin_step(trained, task_group);
 	struct smalti_trained_pass *pass = smalti_trained_forward(trained, task_group, &sample, &out);
-	smalti_trained_backward(pass, gout, sets, false, NULL);
+	smalti_trained_backward(pass, gout, sets, false);
 	smalti_trained_end_step(trained);
 	deliver(task_group, out, INPUT, o->out);
 	struct smalti_tile *const mine[] = {sample.x, sample.text, gout, out};

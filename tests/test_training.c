@@ -698,7 +698,25 @@ static void curves_are_those_of_the_reference(void)
 	close_golden(&golden);
 }
 
+/* Samples of a step have at least four bands together, of 256 to 1024 tokens. */
+static void band_sizes(void)
+{
+	static const struct {
+		int64_t batch, tokens, given, band;
+	} bands[] = {
+	    {1, 64, 0, 256},     {1, 1024, 0, 256}, {1, 4096, 0, 1024}, {1, 16384, 0, 1024},
+	    {2, 1024, 0, 512},   {3, 1024, 0, 512}, {4, 1024, 0, 1024}, {4, 900, 0, 900},
+	    {32, 4096, 0, 1024}, {1, 1024, 7, 7},   {1, 1100, 0, 275},  {2, 2049, 0, 1024},
+	};
+	for (size_t i = 0; i < COUNT(bands); i++) {
+		const struct smalti_train_options options = {.batch = bands[i].batch,
+							     .tile_tokens = bands[i].given};
+		CHECK(smalti_training_tile_tokens(&options, bands[i].tokens) == bands[i].band, "band");
+	}
+}
+
 static const struct test tests[] = {
+    {"sizes of bands", band_sizes},
     {"steps are those of the reference", steps_are_those_of_the_reference},
     {"first values are those of the reference", first_values_are_those_of_the_reference},
     {"PixArt stacks what attention reads", pixart_stacks_what_attention_reads},

@@ -161,7 +161,9 @@ static void insert_sample(struct smalti_task_group *task_group, struct smalti_tr
 	smalti_add_noise(c->t[i], count, c->x0 + i * count, c->noise + i * count, noisy);
 	struct smalti_tile *x0 = smalti_tile_upload(task_group, 1, count * 4, c->x0 + i * count);
 	struct smalti_tile *noise = smalti_tile_upload(task_group, 1, count * 4, c->noise + i * count);
+	struct smalti_tile *gx = smalti_tile_new(task_group, 1, count * 4);
 	struct smalti_trained_sample sample = {
+	    .gx = plan->forget ? NULL : gx,
 	    .x = smalti_tile_upload(task_group, 1, count * 4, noisy),
 	    .height = c->height,
 	    .width = c->width,
@@ -178,7 +180,6 @@ static void insert_sample(struct smalti_task_group *task_group, struct smalti_tr
 	};
 	free(noisy);
 	struct smalti_tile *out, *gout = smalti_tile_new(task_group, 1, 2 * count * 4);
-	struct smalti_tile *gx = smalti_tile_new(task_group, 1, count * 4);
 	struct smalti_tile *parts = smalti_tile_new(task_group, 1, sizeof(struct smalti_loss_parts));
 	struct smalti_trained_pass *pass = smalti_trained_forward(train, task_group, &sample, &out);
 	smalti_insert(diffusion_loss, task_group,
@@ -188,7 +189,7 @@ static void insert_sample(struct smalti_task_group *task_group, struct smalti_tr
 	struct smalti_tile *given =
 	    plan->gout ? smalti_tile_upload(task_group, 1, 2 * count * 4, plan->gout + 2 * count * i) : gout;
 	smalti_trained_backward(pass, given, gradients + sample.replica * parts_of(plan),
-				i >= train_graph_replicas(plan), plan->forget ? NULL : gx);
+				i >= train_graph_replicas(plan));
 	if (given != gout)
 		smalti_tile_release(given);
 	deliver(task_group, out, 2 * count, o->out + 2 * count * i);

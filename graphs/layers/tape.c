@@ -170,12 +170,37 @@ static struct smalti_record *add_record(struct smalti_tape *tape, const struct s
 	return added;
 }
 
+static bool is_constant(const struct smalti_tape *tape, struct smalti_value value)
+{
+	return value.number == 0 || variable_of(tape, value)->constant;
+}
+
+static bool is_trained(struct smalti_weight *weight)
+{
+	bool trained = false;
+	for (int i = 0; weight && smalti_weight_part(weight, i); i++)
+		trained |= smalti_weight_parameter(weight, i) >= 0;
+	return trained;
+}
+
+/* Tells whether a record's result depends on nothing that is trained, and on no value that has a gradient. */
+static bool makes_constant(const struct smalti_tape *tape, const struct smalti_record *r)
+{
+	bool constant = is_constant(tape, r->x) && is_constant(tape, r->added) &&
+			is_constant(tape, r->modulation) && !is_trained(r->table);
+	for (int64_t i = 0; r->keys && i < r->count; i++)
+		constant &= is_constant(tape, r->keys[i]);
+	return constant && !(r->linear && (is_trained(r->linear->weight) || is_trained(r->linear->bias)));
+}
+
 void smalti_tape_record(struct smalti_tape *tape, const struct smalti_record *record)
 {
-	if (!tape->records || !add_record(tape, record))
+	if (!tape->records || !add_record(tape, record) || record->y.number == 0)
 		return;
-	if (!record->adds && record->y.number > 0)
-		variable_of(tape, record->y)->record = tape->count - 1;
+	struct smalti_variable *y = variable_of(tape, record->y);
+	y->constant = (y->constant || !record->adds) && makes_constant(tape, record);
+	if (!record->adds)
+		y->record = tape->count - 1;
 }
 
 struct smalti_value smalti_tape_make(struct smalti_tape *tape, struct smalti_record *record)
@@ -270,7 +295,8 @@ void smalti_tape_backward(struct smalti_tape *tape, struct smalti_tape_mark mark
 {
 	while (tape->count > mark.record) {
 		const struct smalti_record r = tape->list[--tape->count];
-		if (!smalti_task_group_broken(tape->task_group)) {
+		const bool skipped = r.y.number > 0 && is_constant(tape, r.y);
+		if (!skipped && !smalti_task_group_broken(tape->task_group)) {
 			smalti_tape_go(tape, r.part);
 			r.layer->backward(tape, &r);
 		}
@@ -331,8 +357,11 @@ struct smalti_tile *smalti_tape_gradient(struct smalti_tape *tape, struct smalti
 
 struct smalti_tile *smalti_tape_into(struct smalti_tape *tape, struct smalti_value value, bool *add)
 {
-	if (value.number == 0 || variable_of(tape, value)->constant)
-		return NULL;
+	return is_constant(tape, value) ? NULL : smalti_tape_place(tape, value, add);
+}
+
+struct smalti_tile *smalti_tape_place(struct smalti_tape *tape, struct smalti_value value, bool *add)
+{
 	struct smalti_tile **gradient = gradient_at(tape, value, tape->part);
 	*add = *gradient != NULL;
 	if (!*gradient)
@@ -344,8 +373,8 @@ struct smalti_tile *smalti_tape_into(struct smalti_tape *tape, struct smalti_val
 struct smalti_tile *smalti_tape_onto(struct smalti_tape *tape, struct smalti_value value)
 {
 	bool add;
-	struct smalti_tile *gradient = smalti_tape_into(tape, value, &add);
-	if (gradient && !add)
+	struct smalti_tile *gradient = smalti_tape_place(tape, value, &add);
+	if (!add)
 		smalti_insert(clear, tape->task_group, (.y = gradient),
 			      .bytes = value.rows * value.columns * (int64_t)sizeof(float));
 	return gradient;
@@ -354,7 +383,7 @@ struct smalti_tile *smalti_tape_onto(struct smalti_tape *tape, struct smalti_val
 void smalti_tape_hand_over(struct smalti_tape *tape, struct smalti_value from, struct smalti_value to)
 {
 	struct smalti_tile *sum = smalti_tape_gradient(tape, from);
-	if (to.number == 0 || variable_of(tape, to)->constant || !sum)
+	if (is_constant(tape, to) || !sum)
 		return;
 	struct smalti_tile **gradient = gradient_at(tape, to, tape->part);
 	if (*gradient) {

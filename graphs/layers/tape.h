@@ -11,8 +11,9 @@
  * leaves a record, and smalti_tape_backward() inserts the records' backwards in the reverse order.
  *
  * Parts are the places that a strategy computes at. A value has a gradient, f32, at each part where a layer
- * reads it. These are added up in the order of the parts, from the value's own on, when the backward reaches
- * the layer that made the value. So every sum has an order of its own, whatever runs first. */
+ * reads it, if it depends on a weight that is trained; else the backwards that would make it are left out.
+ * These are added up in the order of the parts, from the value's own on, when the backward reaches the layer
+ * that made the value. So every sum has an order of its own, whatever runs first. */
 struct smalti_tape;
 struct smalti_record;
 
@@ -46,7 +47,7 @@ struct smalti_variable {
 	int64_t record;           /* that made it; -1: none */
 	bool read;                /* by a backward */
 	bool held;                /* not released yet by the graph that made it */
-	bool constant;            /* it has no gradient */
+	bool constant;            /* it depends on nothing that is trained, and has no gradient */
 	bool lent;                /* its gradient is another's */
 };
 
@@ -130,6 +131,8 @@ struct smalti_tile *smalti_tape_tile(struct smalti_tape *tape, struct smalti_val
 struct smalti_tile *smalti_tape_gradient(struct smalti_tape *tape, struct smalti_value value);
 /* Returns a value's gradient at this part, to be written or with *add added to; NULL: it has none. */
 struct smalti_tile *smalti_tape_into(struct smalti_tape *tape, struct smalti_value value, bool *add);
+/* The same of any value: an operation that makes several gradients at once makes all of them. */
+struct smalti_tile *smalti_tape_place(struct smalti_tape *tape, struct smalti_value value, bool *add);
 /* The same, but always to be added to. */
 struct smalti_tile *smalti_tape_onto(struct smalti_tape *tape, struct smalti_value value);
 /* Gives the gradient of `from`, which no one reads after this, to `to`. */

@@ -138,8 +138,26 @@ void smalti_dit_begin_band(const struct smalti_dit_forward *f, struct smalti_dit
 /* Returns a row of the block's modulation, where tasks run. */
 static struct smalti_gate modulation_of(const struct smalti_dit_forward *f, int64_t block, int64_t row)
 {
-	return f->tape->records ? (struct smalti_gate){f->part[f->tape->part].modulation, row}
+	return f->tape->records ? (struct smalti_gate){f->part[f->tape->part].modulation[row], row}
 				: (struct smalti_gate){f->modulation, block * BLOCK_ROWS + row};
+}
+
+/* The rows of the modulation that norms and gates begin at. */
+static const int read_rows[] = {SHIFT_ATTENTION, GATE_ATTENTION, SHIFT_MLP, GATE_MLP};
+
+/* Makes the block's modulation at a part: of several bands once for each reader, because the sum of the
+ * gradients of a value has an order, and no band is to wait until another one is through the whole block. */
+static void make_modulation(const struct smalti_dit_forward *f, int64_t block, struct smalti_dit_part *part)
+{
+	const bool shared = f->tokens->partition.bands == 1;
+	for (size_t i = 0; i < COUNT_OF(read_rows); i++) {
+		struct smalti_value *modulation = &part->modulation[read_rows[i]];
+		if (i > 0 && shared)
+			*modulation = part->modulation[read_rows[0]];
+		else
+			smalti_layer_modulation(f->tape, f->dit->blocks[block].table, BLOCK_ROWS,
+						f->conditions->adaln, BLOCK_ROWS, 0, modulation);
+	}
 }
 
 /* Computes at each part what all its bands read. */
@@ -153,8 +171,7 @@ static void begin_parts(const struct smalti_dit_forward *f, struct smalti_dit_po
 		*part = (struct smalti_dit_part){.kv = {.tile = NULL}};
 		smalti_tape_go(tape, i);
 		smalti_dit_begin_task(f, &parts_task, (double)tokens, tape->place[i]);
-		smalti_layer_modulation(tape, f->dit->blocks[at.block].table, BLOCK_ROWS,
-					f->conditions->adaln, BLOCK_ROWS, 0, &part->modulation);
+		make_modulation(f, at.block, part);
 		if (shard->heads > 0)
 			part->kv = smalti_layer_linear(tape, &shard->blocks[at.block].cross.kv, f->caption,
 						       f->dit->compute);
@@ -165,7 +182,8 @@ static void begin_parts(const struct smalti_dit_forward *f, struct smalti_dit_po
 static void end_parts(const struct smalti_dit_forward *f)
 {
 	for (int i = 0; f->tape->records && i < f->tape->parts; i++) {
-		smalti_value_release(f->tape, &f->part[i].modulation);
+		for (size_t row = 0; row < COUNT_OF(read_rows); row++)
+			smalti_value_release(f->tape, &f->part[i].modulation[read_rows[row]]);
 		smalti_value_release(f->tape, &f->part[i].kv);
 	}
 }

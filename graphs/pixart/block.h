@@ -14,9 +14,10 @@ enum { SHIFT_ATTENTION, GATE_ATTENTION = 2, SHIFT_MLP, GATE_MLP = 5, BLOCK_ROWS 
 enum smalti_dit_phase { MLP, CROSS_ATTENTION, ATTENTION, KEYS, PHASES };
 
 /* What the bands of a block read at a part, on a tape that records: the block's modulation, and the caption's
- * keys and values for the part's heads. */
+ * keys and values for the part's heads. Each row of the modulation is read in a copy of its own: a band's
+ * gradient of one row does not wait for other bands' gradients of later rows. */
 struct smalti_dit_part {
-	struct smalti_value modulation, kv;
+	struct smalti_value modulation[BLOCK_ROWS], kv;
 };
 
 /* A forward under way. */

@@ -132,13 +132,13 @@ static void end(struct smalti_trained_pass *pass)
 	struct smalti_tape *tape = &pass->tape;
 	const struct smalti_value *z = smalti_trained_stream(pass, f->dit->config.layers);
 	for (int part = 0; part < tape->parts; part++) {
-		struct smalti_value *final = &f->part[part].modulation;
+		struct smalti_value *final = f->part[part].modulation;
 		smalti_tape_go(tape, part);
 		smalti_layer_modulation(tape, f->dit->final_table, 2, f->conditions->timestep, 1, 0, final);
 	}
 	for (int64_t b = 0; b < f->tokens->partition.bands; b++) {
 		smalti_dit_begin_band(f, position(pass, -1), b, &final_task);
-		pass->v[b] = smalti_dit_project_out(f, f->part[tape->part].modulation, z[b]);
+		pass->v[b] = smalti_dit_project_out(f, *f->part[tape->part].modulation, z[b]);
 		smalti_tape_end_task(tape);
 	}
 }

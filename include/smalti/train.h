@@ -107,7 +107,9 @@ struct smalti_train_options {
 	int64_t lanes; /**< sums that the gradients of a step are added to; at most `batch` are used */
 	int64_t micro; /**< samples that are computed at a time; changes no bit; 0: chosen */
 	enum smalti_recomputation recomputation;
-	int64_t tile_tokens; /**< tokens in a tile of the transformer; 0: 1024 */
+	/** Tokens in a tile of the transformer. 0: 1024, or a sample's tokens times `batch` / 4 if that is
+	 * less, but 256 at least. */
+	int64_t tile_tokens;
 	/** How a step is spread over the CPUs and devices: "data", "patch", "ring" or a hybrid
 	 * (docs/training.md). NULL: the policy places each task. */
 	const char *strategy;

@@ -93,7 +93,7 @@ cJSON *smalti_training_identity(const struct smalti_train_options *options,
 	add_seed(identity, options->seed);
 	add(identity, "batch", (double)options->batch);
 	add(identity, "lanes", (double)options->lanes);
-	add(identity, "tile_tokens", (double)smalti_training_tile_tokens(options));
+	add(identity, "tile_tokens", (double)options->tile_tokens);
 	if (options->strategy) {
 		cJSON_AddStringToObject(identity, "strategy", options->strategy);
 		cJSON_AddStringToObject(identity, "shares", options->shares ? options->shares : "equal");

@@ -5,7 +5,7 @@
 #include "train/data.h"
 
 /* Grows when the order of a sum changes. */
-enum { SMALTI_TRAINING_ARITHMETIC = 2 };
+enum { SMALTI_TRAINING_ARITHMETIC = 3 };
 
 /* Returns what decides a run's bits: its data, the first weights (by their digest) and the options that
  * change a value. NULL without memory. */

@@ -173,10 +173,11 @@ static int open_search(struct search *s, struct smalti_error *error)
 	const struct smalti_trainer *trainer = s->trainer;
 	const struct smalti_step_shape *shape = s->shape;
 	const int64_t patch = trainer->config.patch_size, columns = shape->width / patch;
+	const int64_t count = shape->height / patch * columns;
 	struct smalti_tokens tokens;
 	if (smalti_sample_count_open(&s->samples, trainer, error) < 0 ||
-	    smalti_tokens_cut(&tokens, &trainer->strategy, shape->height / patch * columns, columns,
-			      smalti_training_tile_tokens(trainer->options), error) < 0)
+	    smalti_tokens_cut(&tokens, &trainer->strategy, count, columns,
+			      smalti_training_tile_tokens(trainer->options, count), error) < 0)
 		return -1;
 	const struct smalti_trained_sample sample = {.tokens = &tokens, .text_tokens = shape->text_tokens};
 	s->scratch = trainer->session->workers * smalti_trained_scratch(trainer->graph, &sample);

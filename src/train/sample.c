@@ -121,7 +121,7 @@ static int cut(const struct smalti_trainer *trainer, const struct smalti_trainin
 	const int shards = trainer->strategy.parts[SMALTI_AXIS_SHARD];
 	const int parts = smalti_trained_parts(&trainer->strategy);
 	if (smalti_tokens_cut(tokens, &trainer->strategy, count, columns,
-			      smalti_training_tile_tokens(trainer->options), error) < 0)
+			      smalti_training_tile_tokens(trainer->options, count), error) < 0)
 		return -1;
 	for (int part = 0; part < parts; part++)
 		if (tokens_at(tokens, part / shards, part % shards) == 0) {
@@ -191,7 +191,7 @@ int smalti_sample_insert(const struct smalti_trainer *trainer, struct smalti_tra
 	    pass ? insert_loss(trainer, task_group, work, &entry.latents, output) : NULL;
 	smalti_tile_release(output);
 	if (gradient)
-		smalti_trained_backward(pass, gradient, work->gradients, work->add, NULL);
+		smalti_trained_backward(pass, gradient, work->gradients, work->add);
 	else
 		smalti_trained_drop(pass);
 	smalti_tile_release(gradient);

@@ -15,13 +15,18 @@ struct smalti_training_state {
 	struct smalti_loss_scale scale;
 };
 
-/* The default tokens in a band. Its products read all weights and add to all gradients, so smaller bands take
- * longer, and samples are enough to compute side by side. */
-enum { SMALTI_TRAINING_TILE_TOKENS = 1024 };
+/* Returns the tokens in a band of a sample of so many tokens. A band's products read all weights and add to
+ * all gradients, so larger bands are faster, up to SMALTI_MAX_BAND; but where a batch has few samples, their
+ * bands are what is computed side by side. The rule does not ask the machine, because bits depend on the
+ * bands. */
+enum { SMALTI_MIN_BAND = 256, SMALTI_MAX_BAND = 1024, SMALTI_STEP_BANDS = 4 };
 
-static inline int64_t smalti_training_tile_tokens(const struct smalti_train_options *options)
+static inline int64_t smalti_training_tile_tokens(const struct smalti_train_options *options, int64_t tokens)
 {
-	return options->tile_tokens ? options->tile_tokens : SMALTI_TRAINING_TILE_TOKENS;
+	const int64_t bands = (SMALTI_STEP_BANDS + options->batch - 1) / options->batch;
+	const int64_t each =
+	    smalti_min(smalti_max((tokens + bands - 1) / bands, SMALTI_MIN_BAND), SMALTI_MAX_BAND);
+	return options->tile_tokens ? options->tile_tokens : each;
 }
 
 /* T5's hidden states of the empty text, f32 [tokens, width]; with SMALTI_NULL_TOKENS_CAPTION padded to the

@@ -169,6 +169,27 @@ static bool is_large(const struct smalti_dense *d)
 	return 2. * (double)d->rows * (double)d->inner * (double)d->columns >= large;
 }
 
+/* Where large weights meet few rows, transposing them on the way costs less than a copy: the library
+ * took 1.00 to 1.11 times as long with 256 and 512 rows, and 0.98 times with 1024 (EPYC with AVX-512). By
+ * AVX2 it took 0.92 to 1.05 times as long. */
+static bool is_streamed(const struct smalti_dense *d)
+{
+	enum { ROWS = 512 };
+	return is_large(d) && d->rows <= ROWS && d->turned_b && !d->turned_a && d->compute == SMALTI_F32 &&
+	       d->a_dtype == SMALTI_F32 && smalti_isa() >= SMALTI_ISA_AVX512;
+}
+
+static int multiply_streamed(const struct smalti_dense *d, const void *a, const void *b, void *y,
+			     struct smalti_error *error)
+{
+	const struct smalti_matmul matmul = {d->rows,    d->inner,
+					     d->columns, d->compute,
+					     d->result,  d->add ? SMALTI_EPILOGUE_ADD : SMALTI_EPILOGUE_NONE};
+	const struct smalti_raw_columns x = {a, d->inner, smalti_dense_a_row(d)};
+	const struct smalti_raw_weight weight = {b, d->b_dtype, smalti_dense_b_row(d)};
+	return smalti_matmul_raw(&matmul, &x, 1, &weight, d->bias, NULL, smalti_dense_y_row(d), y, error);
+}
+
 static int multiply_by_library(const struct smalti_dense *d, const void *a, const void *b, void *y,
 			       struct smalti_error *error)
 {
@@ -194,6 +215,8 @@ static int multiply_by_library(const struct smalti_dense *d, const void *a, cons
 int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b, void *y,
 		 struct smalti_error *error)
 {
+	if (is_streamed(dense))
+		return multiply_streamed(dense, a, b, y, error);
 	if (smalti_product_dtype(dense->compute) != SMALTI_BF16)
 		return multiply_by_library(dense, a, b, y, error);
 	const struct smalti_cpu_kernels *kernels = smalti_kernels();

@@ -4,11 +4,12 @@
 /* A vector holds LANES outputs, and a tile of ROWS × OUTPUTS sums stays in registers. Each input adds its
  * weights, times its value in each row: no lane is wasted for any number of rows.
  *
- * A block of x is copied into the second cache. Then, OUTPUTS outputs and a piece of the inputs at a time,
- * weights are widened and transposed into the first cache and meet all rows of the block. Meanwhile the next
- * weights are prefetched and the next block is copied, a few cache lines at a time. Pieces depend on the
- * number of inputs alone, and so does the order of all sums: one input after the other in a piece, then one
- * piece after the other. */
+ * A block of x is copied into the second cache, where the sums of a group of outputs are, too. Then, OUTPUTS
+ * outputs and a piece of the inputs at a time, weights are widened and transposed into the first cache and
+ * meet all rows of the block. Meanwhile the next weights are prefetched and the next block is copied, a few
+ * cache lines at a time. Each group of outputs copies x once more. Pieces depend on the number of inputs
+ * alone, and so does the order of all sums: one input after the other in a piece, then one piece after the
+ * other. */
 enum {
 	DEPTH = SMALTI_RAW_DEPTH,
 	X_STRIDE = DEPTH + LINE, /* not a power of two: rows would share places in the cache */
@@ -16,6 +17,7 @@ enum {
 	 * which those of AVX-512 do not; and the fewer prefetches at a time, the less they wait. */
 	TURN = VEC_BYTES == 64 ? 16 : 64,
 	BLOCK = 1 << 18, /* bytes in a block of x, at most: two are half of a small second cache */
+	SUMS = 1 << 18,  /* bytes of a group's sums, at most */
 	MANY = 256       /* rows in a block, at most: of more, converting weights costs nothing */
 };
 
@@ -24,12 +26,13 @@ struct partition {
 	int64_t depth;  /* inputs in each piece but the last */
 	int64_t pieces; /* in each block but the last */
 	int64_t rows;   /* in each block, at most */
+	int64_t outs;   /* in each group but the last: a multiple of OUTPUTS */
 };
 
 struct work {
 	float *x[2];    /* pieces of a block [piece, row, X_STRIDE], and of the next one */
 	float *weights; /* [inputs of a piece, OUTPUTS] */
-	float *z;       /* x·Wᵀ of a block [OUTPUTS at a time, row, OUTPUTS] */
+	float *z;       /* x·Wᵀ of a block and a group [OUTPUTS at a time, row, OUTPUTS] */
 };
 
 static struct partition partition_of(const struct smalti_matmul *m, const struct smalti_raw_columns *x,
@@ -42,18 +45,20 @@ static struct partition partition_of(const struct smalti_matmul *m, const struct
 	const int64_t pieces = parts(in, partition.depth);
 	const int64_t held = BLOCK / (int64_t)sizeof(float) / (partition.rows * X_STRIDE);
 	partition.pieces = parts(pieces, parts(pieces, held));
+	const int64_t panels = parts(m->out, OUTPUTS);
+	const int64_t summed = SUMS / (int64_t)sizeof(float) / (partition.rows * OUTPUTS);
+	partition.outs = OUTPUTS * parts(panels, parts(panels, summed));
 	return partition;
 }
 
 /* Cuts the scratch into its parts; returns the floats needed. With a NULL scratch it only counts. */
-static int64_t lay_out(const struct smalti_matmul *m, const struct partition *partition, float *scratch,
-		       struct work *work)
+static int64_t lay_out(const struct partition *partition, float *scratch, struct work *work)
 {
 	const struct part all[] = {
 	    {&work->x[0], partition->pieces * partition->rows * X_STRIDE},
 	    {&work->x[1], partition->pieces * partition->rows * X_STRIDE},
 	    {&work->weights, OUTPUTS * DEPTH},
-	    {&work->z, partition->rows * smalti_round_up(m->out, OUTPUTS)},
+	    {&work->z, partition->rows * partition->outs},
 	};
 	return workspace_layout(scratch, all, sizeof(all) / sizeof(all[0]));
 }
@@ -67,7 +72,7 @@ int64_t FOR_ISA(smalti_matmul_raw_scratch)(const struct smalti_matmul *matmul,
 #endif
 	const struct partition partition = partition_of(matmul, x, x_parts);
 	struct work work;
-	return lay_out(matmul, &partition, NULL, &work);
+	return lay_out(&partition, NULL, &work);
 }
 
 struct operands {
@@ -78,25 +83,31 @@ struct operands {
 	struct partition partition;
 };
 
-/* Rows × inputs of x in one block, all of one part. */
+/* Rows × inputs of x in one block, all of one part, and the outputs of a group that they are multiplied for.
+ */
 struct block {
 	int64_t row, rows;
+	int64_t out, outs;
 	int part;
 	int64_t first, end; /* inputs of the part */
 	int64_t input;      /* number of the first one among the inputs of all parts */
 };
 
-static struct block block_at(const struct operands *o, int64_t row, int part, int64_t first, int64_t input)
+static struct block block_at(const struct operands *o, int64_t row, int64_t out, int part, int64_t first,
+			     int64_t input)
 {
-	return (struct block){row,
-			      smalti_min(o->matmul->rows - row, o->partition.rows),
-			      part,
-			      first,
-			      smalti_min(o->x[part].count, first + o->partition.pieces * o->partition.depth),
-			      input};
+	return (struct block){
+	    .row = row,
+	    .rows = smalti_min(o->matmul->rows - row, o->partition.rows),
+	    .out = out,
+	    .outs = smalti_min(o->matmul->out - out, o->partition.outs),
+	    .part = part,
+	    .first = first,
+	    .end = smalti_min(o->x[part].count, first + o->partition.pieces * o->partition.depth),
+	    .input = input};
 }
 
-static bool is_last_of_rows(const struct operands *o, const struct block *block)
+static bool is_last_of_sums(const struct operands *o, const struct block *block)
 {
 	return block->part == o->x_parts - 1 && block->end == o->x[block->part].count;
 }
@@ -104,12 +115,14 @@ static bool is_last_of_rows(const struct operands *o, const struct block *block)
 /* Returns the block after `block`; without rows if there is none. */
 static struct block block_after(const struct operands *o, const struct block *block)
 {
-	const int64_t input = block->input + block->end - block->first;
-	if (is_last_of_rows(o, block))
-		return block_at(o, smalti_min(block->row + o->partition.rows, o->matmul->rows), 0, 0, 0);
-	if (block->end == o->x[block->part].count)
-		return block_at(o, block->row, block->part + 1, 0, input);
-	return block_at(o, block->row, block->part, block->end, input);
+	const int64_t input = block->input + block->end - block->first, out = block->out + block->outs;
+	if (block->end < o->x[block->part].count)
+		return block_at(o, block->row, block->out, block->part, block->end, input);
+	if (block->part < o->x_parts - 1)
+		return block_at(o, block->row, block->out, block->part + 1, 0, input);
+	if (out < o->matmul->out)
+		return block_at(o, block->row, out, 0, 0, 0);
+	return block_at(o, smalti_min(block->row + o->partition.rows, o->matmul->rows), 0, 0, 0, 0);
 }
 
 /* A block of x that is being packed: vector `k` of `row` of the piece that begins at `first`. */
@@ -256,12 +269,12 @@ static int64_t count_turns(int64_t rows, int64_t depth)
 	return parts(rows, ROWS) * parts(depth, TURN);
 }
 
-/* Returns the panel of `block` and OUTPUTS outputs from `out` on. */
+/* Returns the panel of `block` and OUTPUTS outputs from number `out` of its group on. */
 static struct panel panel_of(const struct operands *o, const struct block *block, int64_t out)
 {
 	const struct smalti_raw_weight *weight = o->weight;
-	const int64_t size = smalti_dtype_bytes(weight->dtype);
-	return (struct panel){(const char *)weight->data + (out * weight->stride + block->input) * size,
+	const int64_t size = smalti_dtype_bytes(weight->dtype), first = block->out + out;
+	return (struct panel){(const char *)weight->data + (first * weight->stride + block->input) * size,
 			      weight->stride * size};
 }
 
@@ -272,15 +285,15 @@ static void multiply_block(const struct operands *o, const struct work *work, co
 	const struct smalti_matmul *m = o->matmul;
 	const int64_t size = smalti_dtype_bytes(o->weight->dtype);
 	struct aside aside = {.packing = *packing};
-	for (int64_t out = 0; out < m->out; out += OUTPUTS) {
+	for (int64_t out = 0; out < block->outs; out += OUTPUTS) {
 		struct panel panel = panel_of(o, block, out);
 		const struct panel behind =
-		    out + OUTPUTS < m->out ? panel_of(o, block, out + OUTPUTS) : panel_of(o, next, 0);
+		    out + OUTPUTS < block->outs ? panel_of(o, block, out + OUTPUTS) : panel_of(o, next, 0);
 		const float *x = packed;
 		for (int64_t k = block->first; k < block->end; k += o->partition.depth) {
 			const int64_t depth = smalti_min(block->end - k, o->partition.depth);
-			widen_panel(m, o->weight->dtype, &panel, smalti_min(m->out - out, OUTPUTS), depth,
-				    work->weights);
+			widen_panel(m, o->weight->dtype, &panel, smalti_min(block->outs - out, OUTPUTS),
+				    depth, work->weights);
 			panel.from += depth * size;
 			const int64_t lines = OUTPUTS * parts(depth * size, LINE_BYTES);
 			aside.prefetch =
@@ -299,11 +312,10 @@ static void multiply_block(const struct operands *o, const struct work *work, co
 /* Multiplies a block's sums by the scales of 8-bit rows. */
 static void scale_block(const struct operands *o, const struct block *block, float *z)
 {
-	const int64_t out = o->matmul->out;
-	for (int64_t first = 0; first < out; first += OUTPUTS, z += o->partition.rows * OUTPUTS) {
+	for (int64_t out = 0; out < block->outs; out += OUTPUTS, z += o->partition.rows * OUTPUTS) {
 		float scales[OUTPUTS] = {0};
-		for (int64_t i = 0; i < smalti_min(OUTPUTS, out - first); i++)
-			scales[i] = scale_of(o->weight, o->matmul->in, first + i);
+		for (int64_t i = 0; i < smalti_min(OUTPUTS, block->outs - out); i++)
+			scales[i] = scale_of(o->weight, o->matmul->in, block->out + out + i);
 		for (int64_t i = 0; i < block->rows * OUTPUTS; i++)
 			z[i] *= scales[i % OUTPUTS];
 	}
@@ -312,13 +324,13 @@ static void scale_block(const struct operands *o, const struct block *block, flo
 static void finish_block(const struct operands *o, const struct block *block, float *z, const float *bias,
 			 const void *operand, int64_t y_stride, void *y)
 {
-	const int64_t out = o->matmul->out;
+	const int64_t end = block->out + block->outs;
 	if (smalti_is_rows8(o->weight->dtype))
 		scale_block(o, block, z);
 	for (int64_t r = 0; r < block->rows; r++)
-		for (int64_t first = 0; first < out; first += OUTPUTS)
-			finish_row(o->matmul, first, smalti_min(first + OUTPUTS, out),
-				   z + first * o->partition.rows + r * OUTPUTS, bias, operand,
+		for (int64_t out = 0; out < block->outs; out += OUTPUTS)
+			finish_row(o->matmul, block->out + out, smalti_min(block->out + out + OUTPUTS, end),
+				   z + out * o->partition.rows + r * OUTPUTS, bias, operand,
 				   (block->row + r) * y_stride, y);
 }
 
@@ -333,18 +345,18 @@ void FOR_ISA(smalti_matmul_raw)(const struct smalti_matmul *m, const struct smal
 	}
 #endif
 	const struct operands o = {m, x, x_parts, weight, partition_of(m, x, x_parts)};
-	const int64_t panels = parts(m->out, OUTPUTS);
 	struct work work;
-	lay_out(m, &o.partition, scratch, &work);
-	struct block block = block_at(&o, 0, 0, 0, 0);
+	lay_out(&o.partition, scratch, &work);
+	struct block block = block_at(&o, 0, 0, 0, 0, 0);
 	struct packing packing = begin_packing(&o, &block, work.x[0], 1);
 	for (int turn = 0; block.rows; turn ^= 1) {
 		const struct block next = block_after(&o, &block);
-		const int64_t turns = panels * count_turns(block.rows, block.end - block.first);
+		const int64_t turns =
+		    parts(block.outs, OUTPUTS) * count_turns(block.rows, block.end - block.first);
 		pack(&packing, INT64_MAX); /* the rest of it */
 		packing = begin_packing(&o, &next, work.x[turn ^ 1], turns);
 		multiply_block(&o, &work, work.x[turn], &block, &next, &packing);
-		if (is_last_of_rows(&o, &block))
+		if (is_last_of_sums(&o, &block))
 			finish_block(&o, &block, work.z, bias, operand, y_stride, y);
 		block = next;
 	}
