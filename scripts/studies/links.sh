@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What is hidden of the transfers between two processes over a slow link.
+# What is hidden of the transfers between two processes over a slow link, measured and simulated.
 
 # two_ranks RATE TRACE OPTION...: generates an image on two processes, whose connections have that rate in each direction
 # (none: all that the machine has); in a network of its own.
@@ -26,16 +26,38 @@ two_ranks() {
         --mca btl_tcp_port_min_v4 20000 --mca btl_tcp_port_range_v4 64 -n 2 "$SMALTI" generate --cpus 1 -q --trace "$trace" "$@"
 }
 
+# two_nodes GBS: writes the machine of two nodes that compute as $work/core.json, and whose network has that rate.
+two_nodes() {
+    local core
+    core=$(tr -d '\n\t' <"$work/core.json" | sed 's/.*"cpus":{"name":"[^"]*",//; s/}$//')
+    cat >"$work/nodes.json" <<JSON
+{"name": "two nodes", "cpus": {"name": "other", $core, "gpus": [{"name": "core", "half_gflop": 0, ${core/\"count\":1/\"count\":2}],
+ "links": {"pcie_gbs": 10, "pcie_us": 1, "host_gbs": 20}, "nodes": {"count": 2, "network_gbs": $1, "network_us": 50}}
+JSON
+}
+
+# twin STRATEGY: seconds by which a step is longer over 1 Gbit/s than over 10 GB/s, simulated.
+twin() {
+    local gbs
+    for gbs in 10 0.125; do
+        two_nodes $gbs
+        "$SMALTI" simulate --machine "$work/nodes.json" --size 1024x1024 --steps 8 --strategy "${1}2" -p "$prompt" --json |
+            sed 's/.*"step":\([0-9.e+-]*\).*/\1/'
+    done | awk 'NR == 1 { fast = $1 } END { more = $1 - fast; print (more < 0 ? 0 : more) }'
+}
+
 links() {
-    local tool work strategy rate options bytes slow fast
+    local tool work strategy rate options bytes slow fast prompt='a red star above a blue ring'
     for tool in unshare tc ip mpirun; do
         have $tool || die "$tool is needed (Debian: util-linux, iproute2, openmpi-bin)"
     done
     work=$(mktemp -d)
-    echo "| strategy | a step | over 1 Gbit/s | transfers | exposed | hidden |"
-    echo "|---|---|---|---|---|---|"
+    "$SMALTI" generate -p "$prompt" --size 1024x1024 --steps 8 --cpus 1 --grain operation --trace "$work/core" -o "$work/image.png" -q
+    "$SMALTI" simulate --measured "$work/core" --calibrate "$work/core.json"
+    echo "| strategy | a step | over 1 Gbit/s | transfers | exposed | hidden | exposed in the twin |"
+    echo "|---|---|---|---|---|---|---|"
     for strategy in patch ulysses ring displaced pipeline; do
-        options=(-p 'a red star above a blue ring' --size 1024x1024 --steps 8 --strategy "$strategy" -o "$work/image.png")
+        options=(-p "$prompt" --size 1024x1024 --steps 8 --strategy "$strategy" -o "$work/image.png")
         bytes=$(two_ranks none "$work/trace" "${options[@]}" --plan --json | grep -oE '"bytes_[a-z]+":[0-9.]+|"name"' |
             awk -F: '/name/ { sum = 0; next } { sum += $2; if (sum > most) most = sum } END { print most }')
         for rate in none 1gbit; do
@@ -43,12 +65,12 @@ links() {
         done
         fast=$(steady "$work/none") slow=$(steady "$work/1gbit")
         # the rank that waits longer
-        echo "$fast $slow $(steady "$work/none.1") $(steady "$work/1gbit.1") $bytes" | awk -v name="$strategy" '{
+        echo "$fast $slow $(steady "$work/none.1") $(steady "$work/1gbit.1") $bytes $(twin "$strategy")" | awk -v name="$strategy" '{
             exposed = $4 - $2 > $8 - $6 ? $4 - $2 : $8 - $6
             exposed = exposed < 0 ? 0 : exposed
             transfer = $9 / 125e6
             hidden = exposed < transfer ? 1 - exposed / transfer : 0
-            printf "| `%s` | %.3f s | %.3f s | %.3f s | %.3f s | %.0f %% |\n", name, $1, $3, transfer, exposed, 100 * hidden }'
+            printf "| `%s` | %.3f s | %.3f s | %.3f s | %.3f s | %.0f %% | %.3f s |\n", name, $1, $3, transfer, exposed, 100 * hidden, $10 }'
     done
     rm -r "$work"
 }
