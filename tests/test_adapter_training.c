@@ -344,8 +344,7 @@ static int64_t count_in_step(const struct adapter_case *c, const char *operation
 	int64_t count = 0;
 	open_trial(&t, c, SMALTI_F32, true);
 	smalti_task_group_wait(t.task_group);
-	struct smalti_op_use *before =
-	    smalti_op_counters_sum(session->op_counters, session->workers, &error);
+	struct smalti_op_use *before = smalti_op_counters_sum(session->op_counters, session->workers, &error);
 	compute(&t, 0, 3);
 	struct smalti_op_use *after = smalti_op_counters_sum(session->op_counters, session->workers, &error);
 	cJSON *uses = smalti_op_uses_json(before, after);
