@@ -3,6 +3,7 @@
 #include "codelets/codelets.h"
 #include "graphs/deliver.h"
 #include "ranks/ranks.h"
+#include "train/order.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -200,40 +201,36 @@ struct work {
 	struct smalti_loss_parts *parts;
 };
 
-static int insert_sample(const struct work *w, int64_t lane, int64_t i, struct smalti_error *error)
+static int insert_sample(const struct work *w, const struct smalti_step_slot *slot,
+			 struct smalti_error *error)
 {
 	const struct smalti_trainer *trainer = w->trainer;
 	const struct smalti_train_options *o = trainer->options;
-	struct smalti_sample_work work = smalti_sample_work_of(trainer, w->samples, i);
-	work.gradients = (struct smalti_tile *const *const *)(uintptr_t)of_lane(w->lanes, lane);
-	work.add = i != lane;
+	struct smalti_sample_work work = smalti_sample_work_of(trainer, w->samples, slot->sample);
+	work.gradients = (struct smalti_tile *const *const *)(uintptr_t)of_lane(w->lanes, slot->lane);
+	work.add = !slot->begins;
 	work.scale = trainer->state.scale.scale / (double)o->batch;
-	work.parts = &w->parts[i];
+	work.parts = &w->parts[slot->sample];
 	struct smalti_task_group *task_group = begin_sample(w->window, w->lanes, error);
 	if (!task_group || smalti_sample_insert(trainer, trainer->graph, task_group, &work, error) < 0)
 		return -1;
 	return 0;
 }
 
-/* Inserts the lanes of number `turn` of each replica, whose lanes follow each other: by turns a sample of
- * each. */
-static int insert_turn(const struct work *w, int64_t turn, struct smalti_error *error)
+/* Inserts the samples of an order, and adds the lanes that are complete behind each turn. */
+static int insert_samples(const struct work *w, const struct smalti_step_order *order,
+			  struct smalti_error *error)
 {
-	const struct smalti_strategy *strategy = &w->trainer->strategy;
-	const int64_t count = w->lanes->count, batch = w->trainer->options->batch;
-	for (int64_t first = 0; first < batch; first += count)
-		for (int replica = 0; replica < strategy->parts[SMALTI_AXIS_BRANCH]; replica++) {
-			const enum smalti_axis axis = SMALTI_AXIS_BRANCH;
-			const int64_t lane = smalti_strategy_begin(strategy, axis, count, replica) + turn;
-			if (lane >= smalti_strategy_begin(strategy, axis, count, replica + 1))
-				continue;
-			if (first == 0 && begin_lane(w->lanes, lane, error) < 0)
-				return -1;
-			if (lane + first < batch && insert_sample(w, lane, lane + first, error) < 0)
-				return -1;
-			w->lanes->whole[lane] = lane + first + count >= batch;
-		}
-	return add_complete(w->lanes, w->window->inserted, error);
+	for (int64_t i = 0; i < order->batch; i++) {
+		const struct smalti_step_slot *slot = &order->slot[i];
+		if ((slot->begins && begin_lane(w->lanes, slot->lane, error) < 0) ||
+		    insert_sample(w, slot, error) < 0)
+			return -1;
+		w->lanes->whole[slot->lane] = slot->sample + order->lanes >= order->batch;
+		if (slot->ends && add_complete(w->lanes, w->window->inserted, error) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 /* Computes forward, loss and backward of all samples, with the sum of the gradients in the first lane. */
@@ -243,17 +240,22 @@ static int compute_gradient(struct smalti_trainer *trainer, struct lanes *lanes,
 {
 	struct window window = {.size = trainer->plan.micro_batch};
 	const struct work work = {trainer, lanes, &window, samples, parts};
+	struct smalti_step_order order;
 	window.task_groups = smalti_calloc(window.size, sizeof(struct smalti_task_group *), error);
-	int status = window.task_groups ? 0 : -1;
+	int status =
+	    smalti_step_order_open(&order, &trainer->strategy, trainer->options->batch, lanes->count, error);
+	if (!window.task_groups)
+		status = -1;
 	smalti_trained_begin_step(trainer->graph, trainer->task_group);
-	for (int64_t turn = 0; turn < lanes->count && status == 0; turn++)
-		status = insert_turn(&work, turn, error);
+	if (status == 0)
+		status = insert_samples(&work, &order, error);
 	if (status == 0)
 		add_parts(lanes);
 	status = end_samples(&window, status, error);
 	if (end_sums(lanes, window.inserted, status < 0 ? NULL : error) < 0)
 		status = -1;
 	smalti_trained_end_step(trainer->graph);
+	smalti_step_order_close(&order);
 	free(window.task_groups);
 	*flops = window.flops;
 	return status;
