@@ -52,22 +52,35 @@ struct search {
 	struct smalti_error error; /* of the first count that failed */
 };
 
-/* Returns the most bytes of the lanes' sums and of samples at a place: while the sample of any slot is
- * computed, and those of the slots before it that may not have ended. */
+/* Returns the bytes at a place of a slot's sample, with the sums of a lane that it begins. */
+static int64_t sample_at(const struct search *s, const struct smalti_step_slot *slot, int place)
+{
+	const int like = smalti_sample_count_place(&s->samples, slot->replica, place);
+	return slot->begins ? s->samples.first[like] : s->samples.sample[like];
+}
+
+/* Returns the bytes at a place of a lane's sums, which a sample has begun that has ended. */
+static int64_t lane_at(const struct search *s, int64_t lane, int place)
+{
+	const int replica = s->order.slot[s->order.begun[lane]].replica;
+	return s->samples.lane[smalti_sample_count_place(&s->samples, replica, place)];
+}
+
+/* Returns the most bytes of samples and lanes' sums at a place: while the sample of any slot is computed, and
+ * those before it that may not have ended. Behind the last one the sums of replicas and parts are added. */
 static int64_t most_at(const struct search *s, int place, int64_t micro_batch)
 {
-	const struct smalti_sample_count *count = &s->samples;
 	const struct smalti_step_order *order = &s->order;
 	int64_t most = 0;
 	for (int64_t slot = 0; slot < order->batch; slot++) {
-		int64_t bytes = 0;
+		const int64_t oldest = smalti_max(0, slot - micro_batch + 1);
+		int64_t bytes = slot == order->batch - 1 ? s->samples.come[place] : 0;
 		for (int64_t lane = 0; lane < order->lanes; lane++)
-			if (smalti_step_order_has(order, lane, slot, micro_batch))
-				bytes += count->lane[smalti_sample_count_place(
-				    count, order->slot[order->begun[lane]].replica, place)];
-		for (int64_t i = smalti_max(0, slot - micro_batch + 1); i <= slot; i++)
-			bytes +=
-			    count->sample[smalti_sample_count_place(count, order->slot[i].replica, place)];
+			if (order->begun[lane] < oldest &&
+			    smalti_step_order_has(order, lane, slot, micro_batch))
+				bytes += lane_at(s, lane, place);
+		for (int64_t i = oldest; i <= slot; i++)
+			bytes += sample_at(s, &order->slot[i], place);
 		most = smalti_max(most, bytes);
 	}
 	return most;

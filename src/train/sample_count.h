@@ -9,19 +9,23 @@
  * counted. */
 struct smalti_sample_count {
 	struct smalti_trainer trainer;
-	/* Bytes at each place: of everything but samples and sums, during a step; and of the first replica
-	 * the sums of a lane, and a sample. Owned. @{ */
-	int64_t *around, *lane, *sample;
-	/* @} */
 	int places;
-	struct smalti_tile ***gradients; /* of each part of the first replica; owned */
+	/* Bytes at each place, during a step: of everything but samples and sums of gradients, and of sums
+	 * that come to it when those of replicas and parts are added up. Owned. @{ */
+	int64_t *around, *come;
+	/* @} */
+	/* Bytes at each place, of the first replica: a lane's sums; a sample; and one that begins a lane,
+	 * with its sums. Owned. @{ */
+	int64_t *lane, *sample, *first;
+	/* @} */
+	struct smalti_tile ***gradients; /* of each part of each replica; owned */
 };
 
 /* Opens a count for samples up to this shape. Close it in any case. */
 int smalti_sample_count_open(struct smalti_sample_count *count, const struct smalti_trainer *trainer,
 			     const struct smalti_step_shape *shape, struct smalti_error *error);
-/* Counts `sample` by the plan: the most bytes of its tiles, from its first task to its last, with barriers
- * between layers in any order of tasks, and without, even if all exist together. */
+/* Counts `sample` and `first` by the plan: the most bytes of tiles from the first task to the last, with
+ * barriers between layers in any order of tasks, and without, even if all exist together. */
 int smalti_sample_count_plan(struct smalti_sample_count *count, const struct smalti_step_shape *shape,
 			     const struct smalti_step_plan *plan, struct smalti_error *error);
 /* Returns the place at which the first replica computes what this replica computes at `place`. */

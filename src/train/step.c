@@ -2,7 +2,9 @@
 #include "base/clock.h"
 #include "codelets/codelets.h"
 #include "graphs/deliver.h"
+#include "host/pool.h"
 #include "ranks/ranks.h"
+#include "rt/session.h"
 #include "train/order.h"
 #include "train/trainer.h"
 
@@ -74,10 +76,9 @@ static void add_gradient(struct smalti_task_group *task_group, const struct smal
 	smalti_task_group_place(task_group, SMALTI_ANYWHERE);
 }
 
-static void add_all(const struct lanes *lanes, struct smalti_task_group *task_group,
-		    struct smalti_tile *const *from, struct smalti_tile *const *to)
+void smalti_gradients_add(const struct smalti_parameters *parameters, struct smalti_task_group *task_group,
+			  struct smalti_tile *const *from, struct smalti_tile *const *to)
 {
-	const struct smalti_parameters *parameters = lanes->trainer->parameters;
 	for (int64_t i = 0; i < parameters->count; i++)
 		if (from[i] && to[i] && parameters->list[i].value)
 			add_gradient(task_group, &parameters->list[i], from[i], to[i]);
@@ -94,7 +95,8 @@ static int add_lane(struct lanes *lanes, int64_t to, int64_t from, int64_t sampl
 	smalti_task_group_depends_on(task_group, lanes->trainer->task_group);
 	lanes->sums[lanes->inserted++] = (struct sum){task_group, samples};
 	for (int part = 0; part < lanes->parts; part++)
-		add_all(lanes, task_group, of_lane(lanes, from)[part], of_lane(lanes, to)[part]);
+		smalti_gradients_add(lanes->trainer->parameters, task_group, of_lane(lanes, from)[part],
+				     of_lane(lanes, to)[part]);
 	release_lane(lanes, from);
 	return 0;
 }
@@ -119,7 +121,7 @@ static void add_parts(struct lanes *lanes)
 	struct smalti_tile **sum = of_lane(lanes, 0)[0];
 	for (int part = 1; part < lanes->parts; part++) {
 		struct smalti_tile **own = of_lane(lanes, 0)[part];
-		add_all(lanes, lanes->trainer->task_group, own, sum);
+		smalti_gradients_add(lanes->trainer->parameters, lanes->trainer->task_group, own, sum);
 		for (int64_t i = 0; i < lanes->trainer->parameters->count; i++)
 			if (!sum[i]) {
 				sum[i] = own[i];
@@ -381,6 +383,8 @@ int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_s
 	lanes.whole = smalti_calloc(lanes.count, sizeof(*lanes.whole), error);
 	lanes.sums = smalti_calloc(lanes.count, sizeof(*lanes.sums), error);
 	const struct smalti_step_shape shape = smalti_step_shape_of(trainer, samples, o->batch);
+	struct smalti_pool_state pool;
+	smalti_pool_watch(trainer->session->pool);
 	*result = (struct smalti_step_result){.samples = o->batch};
 	for (int64_t i = 0; i < o->batch; i++) {
 		result->pixels += samples[i].height * samples[i].width;
@@ -395,6 +399,8 @@ int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_s
 	free(lanes.sums);
 	for (int64_t i = 0; i < o->batch; i++)
 		smalti_training_sample_free(&samples[i]);
+	smalti_pool_state(trainer->session->pool, &pool);
+	result->memory = (struct smalti_step_memory){trainer->plan.tiles, pool.max_used};
 	result->seconds = smalti_now() - began;
 	return status;
 }

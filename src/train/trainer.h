@@ -109,6 +109,11 @@ int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer);
 int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
 			    struct smalti_step_plan *plan, struct smalti_error *error);
 
+/* The most bytes of tiles in this rank's main memory during a step. */
+struct smalti_step_memory {
+	int64_t planned, used; /* planned is 0 if it was not counted */
+};
+
 struct smalti_step_result {
 	double loss, mse, vb; /* means over the batch */
 	double norm;          /* of the gradient, before clipping */
@@ -119,8 +124,12 @@ struct smalti_step_result {
 	double flops;
 	double seconds,
 	    update_seconds; /* seconds: of the whole step; update_seconds: of the norm and the update */
+	struct smalti_step_memory memory;
 };
 
+/* Adds gradients to others, each at its parameter's owner if one of both is there; NULL: there is none. */
+void smalti_gradients_add(const struct smalti_parameters *parameters, struct smalti_task_group *task_group,
+			  struct smalti_tile *const *from, struct smalti_tile *const *to);
 /* Makes a step with samples[batch], which it frees at the end (step.c). */
 int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_sample *samples,
 			struct smalti_step_result *result, struct smalti_error *error);
