@@ -52,22 +52,36 @@ struct search {
 	struct smalti_error error; /* of the first count that failed */
 };
 
+/* Tells whether a lane of one sample is added to another behind the turn that begins it: each of its sums is
+ * gone as soon as it is there, before all are. */
+static bool is_brief(const struct smalti_step_order *order, int64_t lane)
+{
+	int64_t slot = order->begun[lane];
+	const bool alone = order->slot[slot].sample + order->lanes >= order->batch;
+	while (!order->slot[slot].ends)
+		slot++;
+	return alone && order->added[lane] == slot + 1;
+}
+
+/* Returns the bytes at a place of a lane's sums, which no sample in flight begins. */
+static int64_t lane_at(const struct search *s, int64_t lane, int place)
+{
+	const int replica = s->order.slot[s->order.begun[lane]].replica;
+	const int like = smalti_sample_count_place(&s->samples, replica, place);
+	return is_brief(&s->order, lane) ? 0 : s->samples.lane[like];
+}
+
 /* Returns the bytes at a place of a slot's sample, with the sums of a lane that it begins. */
 static int64_t sample_at(const struct search *s, const struct smalti_step_slot *slot, int place)
 {
 	const int like = smalti_sample_count_place(&s->samples, slot->replica, place);
-	return slot->begins ? s->samples.first[like] : s->samples.sample[like];
-}
-
-/* Returns the bytes at a place of a lane's sums, which a sample has begun that has ended. */
-static int64_t lane_at(const struct search *s, int64_t lane, int place)
-{
-	const int replica = s->order.slot[s->order.begun[lane]].replica;
-	return s->samples.lane[smalti_sample_count_place(&s->samples, replica, place)];
+	const bool begins = slot->begins && !is_brief(&s->order, slot->lane);
+	return begins ? s->samples.first[like] : s->samples.sample[like];
 }
 
 /* Returns the most bytes of samples and lanes' sums at a place: while the sample of any slot is computed, and
- * those before it that may not have ended. Behind the last one the sums of replicas and parts are added. */
+ * those before it that may not have ended. Behind the last one the sums of replicas and parts are added,
+ * whose memory is taken when it begins. */
 static int64_t most_at(const struct search *s, int place, int64_t micro_batch)
 {
 	const struct smalti_step_order *order = &s->order;
