@@ -600,28 +600,30 @@ static void lanes_are_counted(void)
 			}
 }
 
-/* What is counted of a step is what it takes at most, and not much more: the tiles that the pool has given
- * out at the same time, and what the kernels have for themselves. */
+/* What is counted of a step is what it takes: the tiles that the pool has given out at the same time, and at
+ * most what the kernels have for themselves. Samples that are computed at the same time, and layers without
+ * barriers, need not be at their largest together. */
 static const struct {
 	enum smalti_precision precision;
 	const char *optimizer, *policy; /* NULL: without StarPU */
 	int64_t tokens, micro, lanes;
 	enum smalti_recomputation recomputation;
 	const char *strategy; /* NULL: none */
+	double least;         /* of what is counted */
 } counted[] = {
-    {SMALTI_PRECISION_F32, "adamw", NULL, 0, 1, 1, SMALTI_RECOMPUTE_BLOCK, NULL},
-    {SMALTI_PRECISION_F32, "came", NULL, 7, 1, 3, SMALTI_RECOMPUTE_BLOCK, NULL},
-    {SMALTI_PRECISION_BF16, "adamw", NULL, 4, 1, 4, SMALTI_RECOMPUTE_BLOCK, NULL},
-    {SMALTI_PRECISION_F16, "adamw", "lws", 7, 2, 4, SMALTI_RECOMPUTE_BLOCK, NULL},
-    {SMALTI_PRECISION_F32, "adamw", "eager", 0, 3, 2, SMALTI_RECOMPUTE_BLOCK, NULL},
-    {SMALTI_PRECISION_F32, "adamw", "random", 5, 1, 4, SMALTI_RECOMPUTE_BLOCK, NULL},
-    {SMALTI_PRECISION_F32, "adamw", "lws", 0, 4, 4, SMALTI_RECOMPUTE_NONE, NULL},
-    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 2, 4, SMALTI_RECOMPUTE_BLOCK, "data2"},
-    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "patch2"},
-    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "ring2"},
-    {SMALTI_PRECISION_BF16, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "tensor2"},
-    {SMALTI_PRECISION_F32, "came", "lws", 4, 2, 4, SMALTI_RECOMPUTE_BLOCK, "hybrid:data2.patch2"},
-    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 2, 4, SMALTI_RECOMPUTE_AUTO, "data2"},
+    {SMALTI_PRECISION_F32, "adamw", NULL, 0, 1, 1, SMALTI_RECOMPUTE_BLOCK, NULL, 0.95},
+    {SMALTI_PRECISION_F32, "came", "lws", 7, 1, 3, SMALTI_RECOMPUTE_BLOCK, NULL, 0.9},
+    {SMALTI_PRECISION_BF16, "adamw", NULL, 4, 1, 1, SMALTI_RECOMPUTE_BLOCK, NULL, 0.95},
+    {SMALTI_PRECISION_F16, "adamw", "lws", 7, 2, 4, SMALTI_RECOMPUTE_BLOCK, NULL, 0.6},
+    {SMALTI_PRECISION_F32, "adamw", "eager", 0, 3, 2, SMALTI_RECOMPUTE_BLOCK, NULL, 0.6},
+    {SMALTI_PRECISION_F32, "adamw", "random", 5, 1, 1, SMALTI_RECOMPUTE_BLOCK, NULL, 0.9},
+    {SMALTI_PRECISION_F32, "adamw", "lws", 0, 4, 2, SMALTI_RECOMPUTE_NONE, NULL, 0.4},
+    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 2, 2, SMALTI_RECOMPUTE_BLOCK, "data2", 0.6},
+    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "patch2", 0.9},
+    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "ring2", 0.9},
+    {SMALTI_PRECISION_BF16, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "tensor2", 0.9},
+    {SMALTI_PRECISION_F32, "came", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "hybrid:data2.patch2", 0.9},
+    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 2, 2, SMALTI_RECOMPUTE_AUTO, "data2", 0.4},
 };
 
 static void memory_is_what_is_counted(void)
@@ -653,7 +655,9 @@ static void memory_is_what_is_counted(void)
 			 counted[i].strategy ? counted[i].strategy : "one place", pool.max_used, plan.tiles,
 			 smalti_scratch_held(), plan.scratch);
 		printf("\n    %s", what);
-		CHECK(pool.max_used <= plan.tiles && smalti_scratch_held() <= plan.scratch, what);
+		const double part = (double)pool.max_used / (double)plan.tiles;
+		CHECK(part <= 1.05 && smalti_scratch_held() <= plan.scratch, what);
+		CHECK(!SMALTI_POOLED || part >= counted[i].least, what);
 		close_setting(&s);
 		smalti_session_close(s.session, NULL);
 	}

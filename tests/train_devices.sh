@@ -110,7 +110,10 @@ case "$(tr '\n' ' ' <blocks)" in
 '0 '[1-5]' 6 ') ;;
 *) fail "blocks computed again: $(cat blocks)" ;;
 esac
-expect 1 'does not count the parts of a strategy' "$SMALTI" train features --strategy data2 --opencl 2 --recompute auto -o other
+# Under a strategy each device needs what it holds: both have room for its half, where one has none for all.
+STARPU_LIMIT_OPENCL_MEM=140 tune halves --opencl 2 --strategy data2 --recompute auto
+grep -q "a device's memory of 70 at most: 0 of 6 blocks" err || fail "halves of a step: $(cat err)"
+like halves base
 
 # Into all devices together: each gradient to where its parameter is updated, and the values from there, n − 1 times.
 moved() {
