@@ -68,24 +68,24 @@ planned 2 --strategy ring2 --batch 2 --lanes 1 --micro 1
 planned 2 --strategy tensor2 --batch 2 --lanes 1 --micro 1
 small_config 2 16 >config.json
 
-# All ranks choose the plan that fits each of them, here the last one; where none does, nothing is begun.
+# All ranks choose the plan that fits each of them, here the last one, which has more samples; where none does, nothing is begun.
 small_config 4 64 >config.json
-limited=("$SMALTI" train features --init config.json --batch 4 --lanes 2 --micro 2 --ema 0 --cpus 1 --tile-tokens 16 --steps 1
-    --strategy data2)
+limited=("$SMALTI" train features --init config.json --batch 8 --lanes 4 --micro 8 --ema 0 --cpus 1 --tile-tokens 16 --steps 1)
 auto() {
     rm -rf auto
-    expect "$2" "$3" "${mpirun[@]}" -n 1 "${limited[@]}" --recompute auto -o auto : \
-        -n 1 "${limited[@]}" --recompute auto --memory-limit "$1M" -o auto
+    expect "$2" "$3" "${mpirun[@]}" -n 2 "${limited[@]}" --strategy data2 --shares 1:3 --recompute auto --memory-limit "$1M" -o auto
 }
 expect 0 '' "${limited[@]}" -q -o kept
 auto 1 2 'MB or more'
 least=$(sed -n 's/.*expected \([0-9]*\) MB or more.*/\1/p' err)
-auto "$least" 1 'rank 1'
-needed=$(sed -n 's/.* needs \([0-9]*\) MB .*/\1/p' err)
+auto "$least" 1 'needs '
+needed() { sed -n 's/.* needs \([0-9]*\) MB .*/\1/p' err; }
+auto "$(needed)" 1 'rank 1'
+needed=$(needed)
 [ -z "$(find auto -name 'step-*')" ] || fail 'a checkpoint, though a rank has no memory for a step'
 auto "$needed" 0 'at most: '
 ! grep -q 'at most: 0 of' err || fail "nothing is computed again: $(cat err)"
-same kept/step-1 auto/step-1
+same kept/step-1/transformer auto/step-1/transformer
 small_config 2 16 >config.json
 
 # What each rank sends in a step: the gradients that others own, and the new weights that it owns, which is all of them once.
