@@ -168,7 +168,8 @@ static int open_trainer(struct smalti_sample_count *count, const struct smalti_t
 	struct smalti_session *session = smalti_session_open_counting(count->places, devices, error);
 	if (!session || smalti_trainer_open(trainer, session, like->options, &like->config, error) < 0)
 		return -1;
-	const struct smalti_null_caption null_caption = {NULL, like->null_tokens,
+	float values[] = {0}; /* not read */
+	const struct smalti_null_caption null_caption = {values, like->null_tokens,
 							 like->config.caption_channels};
 	const struct smalti_shard_schema schema = {.dtype = like->features,
 						   .scaling_factor = like->scaling_factor};
