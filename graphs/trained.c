@@ -63,11 +63,6 @@ void smalti_trained_end_step(struct smalti_trained *trained)
 	smalti_weights_end_step(trained->denoiser->weights);
 }
 
-int64_t smalti_trained_step_bytes(const struct smalti_trained *trained, const struct smalti_session *session)
-{
-	return smalti_weights_step_bytes(trained->denoiser->weights, session);
-}
-
 /* Counts the largest product, of a band's rows or the caption's, with operands that may be rounded. Packing
  * takes the same for all models. */
 int64_t smalti_trained_scratch(const struct smalti_trained *trained,

@@ -73,9 +73,6 @@ bool smalti_trained_gives(const struct smalti_trained *trained, int part, int64_
 /* Ends a pass without a backward. NULL is allowed. */
 void smalti_trained_drop(struct smalti_trained_pass *pass);
 
-/* Returns the bytes of the parameters' copies in a step. */
-int64_t smalti_trained_step_bytes(const struct smalti_trained *trained, const struct smalti_session *session);
-
 /* Returns the most bytes that each worker keeps for its kernels. */
 int64_t smalti_trained_scratch(const struct smalti_trained *trained,
 			       const struct smalti_trained_sample *sample);

@@ -182,17 +182,3 @@ void smalti_weights_end_step(struct smalti_weights *weights)
 		}
 	}
 }
-
-int64_t smalti_weights_step_bytes(const struct smalti_weights *weights, const struct smalti_session *session)
-{
-	const bool rounds = copies_save_time(weights, session);
-	int64_t bytes = 0;
-	for (const struct smalti_weight *weight = weights->first; weight; weight = weight->next)
-		for (int i = 0; i < weight->source.parts; i++)
-			if (is_joined(weight))
-				bytes += weight->source.part[i].bytes;
-			else if (rounds && is_rounded_anew(weight, i))
-				bytes += parameter_of(weight, i)->count *
-					 smalti_dtype_bytes(weight->source.compute);
-	return bytes;
-}

@@ -166,8 +166,6 @@ void smalti_weights_store_base(struct smalti_weights *weights, struct smalti_tas
 void smalti_weights_begin_step(struct smalti_weights *weights, struct smalti_task_group *task_group);
 void smalti_weights_end_step(struct smalti_weights *weights);
 /* @} */
-/* Returns the bytes of these copies. */
-int64_t smalti_weights_step_bytes(const struct smalti_weights *weights, const struct smalti_session *session);
 
 /* Inserts tasks about the memory of a table, or of its transient form: to begin reading or making it when
  * `after` has been written, and to give it back behind all readers so far. */

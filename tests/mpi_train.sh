@@ -47,6 +47,47 @@ expect 0 '' "${mpirun[@]}" -n 3 "${train[@]}" --strategy data3 --optimizer came 
 same "alone/step-$steps/transformer" "shares/step-$steps/transformer"
 spread 4 --strategy hybrid:data2.patch2
 
+# The most tiles of each rank are those that were planned, with layers one after the other.
+planned() {
+    rm -rf planned
+    expect 0 '' "${mpirun[@]}" -n "$1" "${train[@]}" --save-every 0 --recompute block "${@:2}" -o planned
+    python3 - planned/log.jsonl "$1" <<'END_OF_PROGRAM' || fail "$*: $(grep '"loss"' planned/log.jsonl)"
+import json, sys
+steps = [json.loads(line).get("tiles", []) for line in open(sys.argv[1])]
+for rank in zip(*filter(None, steps)):
+    most = max(step["used"] / step["planned"] for step in rank)
+    print(f"{rank[0]['planned']} bytes planned, {100 * most:.1f} % used")
+    assert 0.95 <= most <= 1.05
+assert len(steps[1]) == int(sys.argv[2])
+END_OF_PROGRAM
+}
+small_config 8 64 >config.json
+planned 2 --strategy data2 --batch 8 --lanes 4 --micro 2
+planned 2 --strategy patch2 --batch 2 --lanes 1 --micro 1
+planned 2 --strategy ring2 --batch 2 --lanes 1 --micro 1
+planned 2 --strategy tensor2 --batch 2 --lanes 1 --micro 1
+small_config 2 16 >config.json
+
+# All ranks choose the plan that fits each of them, here the last one, which has more samples; where none does, nothing is begun.
+small_config 4 64 >config.json
+limited=("$SMALTI" train features --init config.json --batch 8 --lanes 4 --micro 8 --ema 0 --cpus 1 --tile-tokens 16 --steps 1)
+auto() {
+    rm -rf auto
+    expect "$2" "$3" "${mpirun[@]}" -n 2 "${limited[@]}" --strategy data2 --shares 1:3 --recompute auto --memory-limit "$1M" -o auto
+}
+expect 0 '' "${limited[@]}" -q -o kept
+auto 1 2 'MB or more'
+least=$(sed -n 's/.*expected \([0-9]*\) MB or more.*/\1/p' err)
+auto "$least" 1 'needs '
+needed() { sed -n 's/.* needs \([0-9]*\) MB .*/\1/p' err; }
+auto "$(needed)" 1 'rank 1'
+needed=$(needed)
+[ -z "$(find auto -name 'step-*')" ] || fail 'a checkpoint, though a rank has no memory for a step'
+auto "$needed" 0 'at most: '
+! grep -q 'at most: 0 of' err || fail "nothing is computed again: $(cat err)"
+same kept/step-1/transformer auto/step-1/transformer
+small_config 2 16 >config.json
+
 # What each rank sends in a step: the gradients that others own, and the new weights that it owns, which is all of them once.
 # sent STEPS: bytes of both ranks.
 sent() {

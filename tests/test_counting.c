@@ -139,23 +139,33 @@ static void layers(void)
 	end();
 }
 
-/* The same with barriers, whose tasks wait for those before: but the first ones waited for nothing. */
+/* Tasks behind a barrier wait for those before it: but those before the first one waited for nothing. It is a
+ * barrier once more when it is written, and not when tasks go on behind it. */
 static void barriers(void)
 {
-	begin(1, false);
-	struct smalti_tile *barrier = tile();
+	begin(PLACES, false);
+	struct smalti_tile *barrier = tile(), *before = tile();
+	write_at(1, before);
 	smalti_counting_mark(counts->counting);
+	const struct smalti_counted_bytes *bytes = &counts->counting->at[1].bytes;
 	for (int i = 0; i < 4; i++) {
-		struct smalti_tile *x = tile(), *y = tile();
+		struct smalti_tile *x = tile(), *y = tile(), *elsewhere = tile();
+		write_at(2, elsewhere);
+		smalti_task_group_behind(task_group, NULL);
+		write_at(1, barrier);
+		for (int again = 0; again < 2; again++)
+			smalti_task_group_behind(task_group, barrier);
+		write_at(1, x);
 		smalti_tile_release(x);
 		smalti_task_group_behind(task_group, barrier);
+		add_at(1, before, y);
 		smalti_tile_release(y);
+		smalti_tile_release(elsewhere);
 	}
-	CHECK(counts->counting->marked == tiles(1), "what was there before");
-	/* The tasks before the second barrier wait for nothing: its two tiles and those before it may all be
-	 * there. Later ones have two, and one that was left before the barrier. */
-	CHECK(counts->counting->max == tiles(4), "two barriers' tiles");
+	CHECK(bytes->max == tiles(2), "two of a barrier's");
+	CHECK(bytes->now == 0 && counts->counting->at[2].bytes.max == tiles(4), "a place without barriers");
 	smalti_tile_release(barrier);
+	smalti_tile_release(before);
 	end();
 }
 

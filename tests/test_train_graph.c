@@ -129,8 +129,8 @@ static int64_t counted(const struct train_graph_case *c, const struct train_grap
 	struct smalti_error error = SMALTI_NO_ERROR;
 	struct smalti_session *counts = smalti_session_open_counting(1, false, &error);
 	struct train_graph_outcome o = train_graph_step(counts, c, plan);
-	const int64_t bytes = counts->counting->max;
-	*around = counts->counting->marked;
+	const int64_t bytes = counts->counting->at[0].bytes.max;
+	*around = o.around;
 	train_graph_drop(&o);
 	smalti_session_close(counts, NULL);
 	return bytes;

@@ -13,6 +13,7 @@
 #include "rt/session.h"
 #include "sanitized.h"
 #include "train/initial.h"
+#include "train/order.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -118,7 +119,7 @@ static void fill_parameters(const struct smalti_trainer *trainer)
 	for (int64_t i = 0; i < trainer->parameters->count; i++) {
 		const struct smalti_parameter *p = &trainer->parameters->list[i];
 		const struct smalti_fill fill =
-		    smalti_fill_of(&trainer->parameters->inventory.tensors[i], (int)i);
+		    smalti_fill_of(&trainer->parameters->inventory.tensors[p->tensor], (int)p->tensor);
 		float *values = malloc((size_t)p->count * sizeof(*values));
 		smalti_fill(&fill, 0, p->count, values);
 		struct smalti_tile *tile =
@@ -189,6 +190,7 @@ struct setting {
 	struct smalti_train_options options;
 	enum smalti_precision precision;
 	struct smalti_loss_scale_options loss_scale;
+	const char *strategy; /* NULL: none */
 	enum smalti_came_groups groups;
 	struct smalti_checkpoint *weights; /* NULL: by the rule of golden files */
 	struct smalti_trainer trainer;
@@ -293,6 +295,7 @@ static void open_small(struct setting *s, const struct golden *golden, const cha
 	    options_of(directories, part(golden->json, "run"), part(part(golden->json, "optimizers"), kind));
 	s->options.model.precision = s->precision;
 	s->options.loss_scale = s->loss_scale;
+	s->options.strategy = s->strategy;
 	s->options.optimizer.groups = s->groups;
 	SUCCEEDS(smalti_transformer_config_parse(part(golden->json, "config"), &config, &error), &error,
 		 "config");
@@ -565,6 +568,23 @@ static int64_t lanes_step_by_step(int64_t batch, int64_t lanes, int64_t micro_ba
 	return max;
 }
 
+static int64_t most_lanes(int64_t batch, int64_t lanes, int64_t micro_batch)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_step_order order;
+	int64_t most = 0;
+	SUCCEEDS(smalti_step_order_open(&order, &smalti_strategy_none, batch, lanes, &error), &error,
+		 "order");
+	for (int64_t slot = 0; slot < batch; slot++) {
+		int64_t there = 0;
+		for (int64_t lane = 0; lane < lanes; lane++)
+			there += smalti_step_order_has(&order, lane, slot, micro_batch);
+		most = smalti_max(most, there);
+	}
+	smalti_step_order_close(&order);
+	return most;
+}
+
 static void lanes_are_counted(void)
 {
 	for (int64_t batch = 1; batch <= 14; batch++)
@@ -574,27 +594,36 @@ static void lanes_are_counted(void)
 				snprintf(what, sizeof(what),
 					 "%" PRId64 " samples, %" PRId64 " lanes, %" PRId64 " together",
 					 batch, lanes, micro_batch);
-				CHECK(smalti_max_lanes(batch, lanes, micro_batch) ==
+				CHECK(most_lanes(batch, lanes, micro_batch) ==
 					  lanes_step_by_step(batch, lanes, micro_batch),
 				      what);
 			}
 }
 
-/* What is counted of a step is what it takes at most, and not much more: the tiles that the pool has given
- * out at the same time, and what the kernels have for themselves. */
+/* What is counted of a step is what it takes: the tiles that the pool has given out at the same time, and at
+ * most what the kernels have for themselves. Samples that are computed at the same time, and layers without
+ * barriers, need not be at their largest together. */
 static const struct {
 	enum smalti_precision precision;
 	const char *optimizer, *policy; /* NULL: without StarPU */
 	int64_t tokens, micro, lanes;
 	enum smalti_recomputation recomputation;
+	const char *strategy; /* NULL: none */
+	double least;         /* of what is counted */
 } counted[] = {
-    {SMALTI_PRECISION_F32, "adamw", NULL, 0, 1, 1, SMALTI_RECOMPUTE_BLOCK},
-    {SMALTI_PRECISION_F32, "came", NULL, 7, 1, 3, SMALTI_RECOMPUTE_BLOCK},
-    {SMALTI_PRECISION_BF16, "adamw", NULL, 4, 1, 4, SMALTI_RECOMPUTE_BLOCK},
-    {SMALTI_PRECISION_F16, "adamw", "lws", 7, 2, 4, SMALTI_RECOMPUTE_BLOCK},
-    {SMALTI_PRECISION_F32, "adamw", "eager", 0, 3, 2, SMALTI_RECOMPUTE_BLOCK},
-    {SMALTI_PRECISION_F32, "adamw", "random", 5, 1, 4, SMALTI_RECOMPUTE_BLOCK},
-    {SMALTI_PRECISION_F32, "adamw", "lws", 0, 4, 4, SMALTI_RECOMPUTE_NONE},
+    {SMALTI_PRECISION_F32, "adamw", NULL, 0, 1, 1, SMALTI_RECOMPUTE_BLOCK, NULL, 0.95},
+    {SMALTI_PRECISION_F32, "came", "lws", 7, 1, 3, SMALTI_RECOMPUTE_BLOCK, NULL, 0.9},
+    {SMALTI_PRECISION_BF16, "adamw", NULL, 4, 1, 1, SMALTI_RECOMPUTE_BLOCK, NULL, 0.95},
+    {SMALTI_PRECISION_F16, "adamw", "lws", 7, 2, 4, SMALTI_RECOMPUTE_BLOCK, NULL, 0.6},
+    {SMALTI_PRECISION_F32, "adamw", "eager", 0, 3, 2, SMALTI_RECOMPUTE_BLOCK, NULL, 0.6},
+    {SMALTI_PRECISION_F32, "adamw", "random", 5, 1, 1, SMALTI_RECOMPUTE_BLOCK, NULL, 0.9},
+    {SMALTI_PRECISION_F32, "adamw", "lws", 0, 4, 2, SMALTI_RECOMPUTE_NONE, NULL, 0.4},
+    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 2, 2, SMALTI_RECOMPUTE_BLOCK, "data2", 0.6},
+    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "patch2", 0.9},
+    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "ring2", 0.9},
+    {SMALTI_PRECISION_BF16, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "tensor2", 0.9},
+    {SMALTI_PRECISION_F32, "came", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "hybrid:data2.patch2", 0.9},
+    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 2, 2, SMALTI_RECOMPUTE_AUTO, "data2", 0.4},
 };
 
 static void memory_is_what_is_counted(void)
@@ -610,6 +639,7 @@ static void memory_is_what_is_counted(void)
 		struct setting s = {.session = counted[i].policy ? session_of(counted[i].policy, 2)
 								 : smalti_session_open_sequential(&error),
 				    .precision = counted[i].precision,
+				    .strategy = counted[i].strategy,
 				    .loss_scale = {.initial = 1024, .interval = 100}};
 		open_small(&s, &golden, directories, counted[i].optimizer);
 		s.options.recomputation = counted[i].recomputation;
@@ -621,10 +651,13 @@ static void memory_is_what_is_counted(void)
 		const struct smalti_step_plan plan = s.trainer.plan;
 		smalti_pool_state(s.session->pool, &pool);
 		snprintf(what, sizeof(what),
-			 "case %d: %" PRId64 " of %" PRId64 " bytes, scratch %" PRId64 " of %" PRId64, i,
-			 pool.max_used, plan.tiles, smalti_scratch_held(), plan.scratch);
+			 "case %d, %s: %" PRId64 " of %" PRId64 " bytes, scratch %" PRId64 " of %" PRId64, i,
+			 counted[i].strategy ? counted[i].strategy : "one place", pool.max_used, plan.tiles,
+			 smalti_scratch_held(), plan.scratch);
 		printf("\n    %s", what);
-		CHECK(pool.max_used <= plan.tiles && smalti_scratch_held() <= plan.scratch, what);
+		const double part = (double)pool.max_used / (double)plan.tiles;
+		CHECK(part <= 1.05 && smalti_scratch_held() <= plan.scratch, what);
+		CHECK(!SMALTI_POOLED || part >= counted[i].least, what);
 		close_setting(&s);
 		smalti_session_close(s.session, NULL);
 	}

@@ -70,7 +70,17 @@ for limit in "$needed" $((needed + 8)) $((2 * needed)); do
 done
 [ "$(sort -nru blocks)" = "$(cat blocks)" ] || fail "blocks computed again with more and more memory: $(tr '\n' ' ' <blocks)"
 [ "$(tail -n 1 blocks)" -eq 0 ] || fail "blocks are computed again where all can be kept"
-refuse 1 'choose "none" or "block"' limited --recompute auto --strategy data2 -o again
+# So it is under a strategy, whose parts share main memory here.
+for strategy in data2 patch2 tensor2; do
+    parts=(limited --strategy "$strategy" --tile-tokens 8 -o "$strategy")
+    expect 0 '' "${parts[@]}" -q
+    mv "$strategy" "$strategy-kept"
+    refuse 1 'needs ' "${parts[@]}" --recompute auto --memory-limit "${least}M"
+    needed=$(sed -n 's/.* needs \([0-9]*\) MB .*/\1/p' err)
+    refuse 1 "needs $needed MB" "${parts[@]}" --recompute auto --memory-limit "$((needed - 1))M"
+    expect 0 " MB of $needed at most: " "${parts[@]}" --recompute auto --memory-limit "${needed}M"
+    same "$strategy-kept/step-1" "$strategy/step-1"
+done
 # What does not fit goes to a scratch directory and comes back.
 mkdir scratch
 expect 0 '' limited --recompute auto --memory-limit "${least}M" --scratch scratch -q -o again

@@ -96,10 +96,10 @@ expect 2 '--strategy' "$SMALTI" train features --init config.json --steps 2 --ba
 tune() {
     local name=$1
     shift
-    expect 0 '' "$SMALTI" train features --steps 2 --batch 4 --lanes 4 --micro 4 --ema 0 --cpus 1 -o "$name" "$@"
+    expect 0 '' "$SMALTI" train features --steps 2 --batch 4 --lanes 2 --micro 4 --ema 0 --cpus 1 -o "$name" "$@"
 }
 tune base
-for memory in 400 140 60; do
+for memory in 400 100 60; do
     STARPU_LIMIT_OPENCL_MEM=$memory tune "$memory" --opencl 1 --sched dmda --recompute auto
     grep -q "a device's memory of $((memory / 2)) at most" err || fail "room on a device of $memory MB: $(cat err)"
     sed -n 's/.*at most: \([0-9]*\) of 6 blocks.*/\1/p' err >>blocks
@@ -110,7 +110,10 @@ case "$(tr '\n' ' ' <blocks)" in
 '0 '[1-5]' 6 ') ;;
 *) fail "blocks computed again: $(cat blocks)" ;;
 esac
-expect 1 'does not count the parts of a strategy' "$SMALTI" train features --strategy data2 --opencl 2 --recompute auto -o other
+# Under a strategy each device needs what it holds: both have room for its half, where one has none for all.
+STARPU_LIMIT_OPENCL_MEM=100 tune halves --opencl 2 --strategy data2 --recompute auto
+grep -q "a device's memory of 50 at most: 0 of 6 blocks" err || fail "halves of a step: $(cat err)"
+like halves base
 
 # Into all devices together: each gradient to where its parameter is updated, and the values from there, n − 1 times.
 moved() {

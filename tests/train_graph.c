@@ -313,8 +313,10 @@ struct train_graph_outcome train_graph_step(struct smalti_session *on, const str
 	struct train_graph_outcome o = outcome_of(c, parameters);
 	struct smalti_tile ***gradients = make_gradients(task_group, plan, train, parameters);
 	smalti_trained_begin_step(train, task_group);
-	if (on->counting)
+	if (on->counting) {
+		o.around = (int64_t)on->counting->all.held[SMALTI_COUNTED_OWN];
 		smalti_counting_mark(on->counting);
+	}
 	for (int i = 0; i < c->samples; i++)
 		insert_sample(task_group, train, c, plan, &tokens, i,
 			      (struct smalti_tile *const *const *)(uintptr_t)gradients, &o);

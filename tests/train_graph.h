@@ -40,6 +40,7 @@ struct train_graph_outcome {
 	char (*name)[96]; /* their names */
 	float *gradients, *out, *gx;
 	struct smalti_loss_parts parts[TRAIN_GRAPH_SAMPLES];
+	int64_t around; /* in a session that counts: bytes that are there before the samples */
 };
 
 struct train_graph_case train_graph_case(const char *name);

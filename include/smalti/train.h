@@ -31,8 +31,8 @@ enum smalti_damage { SMALTI_DAMAGE_SKIP, SMALTI_DAMAGE_REFUSE };
  * the caption has, of those of the empty text padded to the full length, as PixArt's trainer takes them. */
 enum smalti_null_tokens { SMALTI_NULL_TOKENS_OWN, SMALTI_NULL_TOKENS_CAPTION };
 
-/** What of a block's activations is kept for the backward pass: all, or its input; or as much as the
- * session's memory has room for, block by block, which is for CPUs without a strategy. */
+/** What of a block's activations is kept for the backward pass: all, or its input; or as much as the memory
+ * of the session, and of each rank and device, has room for, block by block. */
 enum smalti_recomputation { SMALTI_RECOMPUTE_NONE, SMALTI_RECOMPUTE_BLOCK, SMALTI_RECOMPUTE_AUTO };
 
 struct smalti_optimizer_options {

@@ -142,7 +142,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_CHOICE(TYPE, train.recomputation), "recompute", 0, "WHAT",
      "compute the activations of blocks again for the backward pass instead of keeping them, which takes "
      "less memory and changes no bit: of none; of each block; auto: of as few as --memory-limit and the "
-     "devices' memory allow, without --strategy",
+     "devices' memory allow",
      .choices = smalti_recomputations},
     SMALTI_TILE_TOKENS_ROW(TYPE, train.tile_tokens),
     {SMALTI_STRING(TYPE, train.strategy), "strategy", 0, "NAME",

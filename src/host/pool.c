@@ -309,6 +309,12 @@ void smalti_pool_free(struct smalti_pool *pool)
 	free(pool);
 }
 
+void smalti_pool_watch(struct smalti_pool *pool)
+{
+	HOLD_MUTEX(&pool->mutex);
+	pool->state.max_used = pool->state.used;
+}
+
 void smalti_pool_state(struct smalti_pool *pool, struct smalti_pool_state *state)
 {
 	HOLD_MUTEX(&pool->mutex);

@@ -36,6 +36,8 @@ int64_t smalti_pool_block_bytes(int64_t bytes);
 struct smalti_pool_state {
 	int64_t used, kept; /* resident bytes of taken blocks, and of free ones */
 	int64_t peak;       /* largest sum of both since the pool was made */
-	int64_t max_used;   /* largest `used` since then */
+	int64_t max_used;   /* largest `used` since then, or since smalti_pool_watch() */
 };
+/* Begins `max_used` anew. */
+void smalti_pool_watch(struct smalti_pool *pool);
 void smalti_pool_state(struct smalti_pool *pool, struct smalti_pool_state *state);

@@ -28,25 +28,38 @@ static int64_t bytes_of(const struct smalti_tile *tile)
 	return smalti_pool_block_bytes(tile->rows * tile->row_bytes);
 }
 
-/* Counts what tasks between two barriers release until the second one: they run in any order. */
-static void raise_max(struct smalti_counting *counting)
+static struct smalti_counted_bytes *bytes_at(struct smalti_counting *counting, int place)
 {
-	counting->max = smalti_max(counting->max, counting->at_barrier + counting->since_barrier);
+	return &counting->at[place == SMALTI_ANYWHERE ? 0 : place % counting->places].bytes;
 }
 
-void smalti_counting_barrier(struct smalti_counting *counting, const struct smalti_tile *barrier)
+/* A place's first tile that tasks are put behind stands for all of them. The tasks before it has been written
+ * once more have ended, if they waited for it. */
+void smalti_counting_behind(struct smalti_counting *counting, int place, const struct smalti_tile *barrier)
 {
-	if (counting->barrier == barrier->number) { /* tasks before have ended, if they waited for it */
-		counting->at_barrier = counting->alive;
-		counting->since_barrier = 0;
-	}
-	counting->barrier = barrier->number;
+	struct smalti_counted_bytes *bytes = bytes_at(counting, place);
+	if (bytes->barrier == 0)
+		bytes->barrier = barrier->number;
+	if (bytes->barrier != barrier->number || !bytes->written)
+		return;
+	bytes->written = false;
+	bytes->at_barrier = bytes->now;
+	bytes->since_barrier = 0;
 }
 
 void smalti_counting_mark(struct smalti_counting *counting)
 {
-	counting->marked = counting->alive;
-	counting->alive = counting->at_barrier = counting->since_barrier = counting->max = 0;
+	counting->marked = counting->newest;
+	for (int place = 0; place < counting->places; place++)
+		counting->at[place].bytes = (struct smalti_counted_bytes){0};
+}
+
+/* Counts what tasks between two barriers release until the second one: they run in any order. */
+static void hold_bytes(struct smalti_counted_bytes *bytes, int64_t more)
+{
+	bytes->now += more;
+	bytes->since_barrier += smalti_max(0, more);
+	bytes->max = smalti_max(bytes->max, bytes->at_barrier + bytes->since_barrier);
 }
 
 static double sum(const double bytes[SMALTI_COUNTED_TILES])
@@ -80,16 +93,17 @@ void smalti_counting_makes(struct smalti_tile *tile)
 {
 	struct smalti_counting *counting = tile->counting;
 	tile->rank = SMALTI_ANYWHERE;
-	counting->alive += bytes_of(tile);
-	counting->since_barrier += bytes_of(tile);
-	raise_max(counting);
+	counting->newest = tile->number;
 	hold(&counting->all, (double)bytes_of(tile), SMALTI_COUNTED_OWN, counting->layer);
 }
 
-static void hold_at(const struct smalti_tile *tile, int place, double sign)
+static void hold_at(const struct smalti_tile *tile, int place, int sign)
 {
-	hold(&tile->counting->at[place], sign * (double)bytes_of(tile),
+	struct smalti_counted *at = &tile->counting->at[place];
+	hold(at, sign * (double)bytes_of(tile),
 	     place == tile->rank ? SMALTI_COUNTED_OWN : SMALTI_COUNTED_FOREIGN, tile->counting->layer);
+	if (tile->number > tile->counting->marked)
+		hold_bytes(&at->bytes, sign * bytes_of(tile));
 }
 
 /* Counts a tile that comes to a place or is made there: it has memory there from now on, until it is
@@ -117,11 +131,13 @@ void smalti_counting_releases(const struct smalti_tile *tile)
 	struct smalti_counting *counting = tile->counting;
 	if (tile->formed)
 		return;
-	for (int place = 0; place < counting->places; place++)
+	for (int place = 0; place < counting->places; place++) {
 		if (smalti_bits_has(&tile->seen, place))
 			hold_at(tile, place, -1);
+		if (bytes_at(counting, place)->barrier == tile->number)
+			bytes_at(counting, place)->barrier = 0;
+	}
 	hold(&counting->all, -(double)bytes_of(tile), SMALTI_COUNTED_OWN, counting->layer);
-	counting->alive -= bytes_of(tile);
 }
 
 /* Counts a weight once at each place, and once of all. */
@@ -146,6 +162,8 @@ static bool use(struct smalti_task_group *task_group, struct smalti_tile *tile, 
 		count_weight(tile->counting, tile, place);
 	else
 		arrive(tile, place);
+	if (access != SMALTI_READ && bytes_at(tile->counting, place)->barrier == tile->number)
+		bytes_at(tile->counting, place)->written = true;
 	smalti_task_transfers_count(task_group, tile, access, place);
 	return access == SMALTI_READ && tile->transfer_kind == SMALTI_TRANSFER_KEYS && tile->rank != place;
 }

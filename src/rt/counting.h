@@ -11,6 +11,14 @@
 /* The tiles of a place: those that it has made, and copies of others'. */
 enum smalti_counted_tiles { SMALTI_COUNTED_OWN, SMALTI_COUNTED_FOREIGN, SMALTI_COUNTED_TILES };
 
+/* Bytes of a place's tiles, whatever order tasks run in: now, at the last barrier, come since then, and the
+ * most. Tasks behind a barrier wait for those before it (smalti_task_group_behind()). */
+struct smalti_counted_bytes {
+	int64_t now, at_barrier, since_barrier, max;
+	int64_t barrier; /* the number of the tile that they wait for; 0: none */
+	bool written;    /* it was since tasks last were put behind it */
+};
+
 /* The counts of one place (rt/places.h), or of all tasks wherever they run. */
 struct smalti_counted {
 	double flops, operations; /* by the rows of codelets.def */
@@ -23,19 +31,15 @@ struct smalti_counted {
 	double held[SMALTI_COUNTED_TILES], at_layer[SMALTI_COUNTED_TILES], since_layer[SMALTI_COUNTED_TILES],
 	    max[SMALTI_COUNTED_TILES];
 	/* @} */
-	int64_t layer, memory_layer; /* counted last: for blocks, and for bytes */
+	int64_t layer, memory_layer;       /* counted last: for blocks, and for bytes */
+	struct smalti_counted_bytes bytes; /* of one place */
 };
 
 struct smalti_counting {
 	int places;
-	bool devices; /* whether the places from 1 on are devices; else all are main memories */
-	/* Bytes of all tiles, whatever order tasks run in: now, at the last barrier, made since then,
-	 * and the most. Tasks behind a barrier wait for those before it (smalti_task_group_behind()). @{ */
-	int64_t alive, at_barrier, since_barrier, max;
-	int64_t barrier; /* the number of the tile that they wait for */
-	int64_t marked;
-	/* @} */
-	int64_t layer; /* counts how often smalti_task_group_at() named one */
+	bool devices;           /* whether the places from 1 on are devices; else all are main memories */
+	int64_t newest, marked; /* numbers of tiles: the last one, and the last before the mark */
+	int64_t layer;          /* counts how often smalti_task_group_at() named one */
 	struct smalti_counted all, at[];
 };
 
@@ -46,7 +50,7 @@ struct smalti_task_group;
  * memory and devices' memories with `devices`, else ranks. */
 struct smalti_session *smalti_session_open_counting(int places, bool devices, struct smalti_error *error);
 
-/* Excludes the tiles that exist already from `max`, and stores their bytes in `marked`. */
+/* Excludes the tiles that places have already from their `bytes`. */
 void smalti_counting_mark(struct smalti_counting *counting);
 
 /* Only src/rt calls what follows. */
@@ -57,4 +61,4 @@ void smalti_counting_insert(struct smalti_task_group *task_group, const struct s
 void smalti_counting_makes(struct smalti_tile *tile);
 void smalti_counting_uploads(struct smalti_tile *tile);
 void smalti_counting_releases(const struct smalti_tile *tile);
-void smalti_counting_barrier(struct smalti_counting *counting, const struct smalti_tile *barrier);
+void smalti_counting_behind(struct smalti_counting *counting, int place, const struct smalti_tile *barrier);

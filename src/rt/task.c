@@ -50,8 +50,9 @@ static int check_missing(const struct smalti_op *op, const struct smalti_buffer 
 /* A task that is built while operations are added. */
 struct smalti_recording {
 	const char *name;
-	int depth; /* of nested fusions */
-	int place; /* of the first operation that has a place */
+	int depth;                  /* of nested fusions */
+	int place;                  /* of the first operation that has a place */
+	struct smalti_tile *behind; /* what the first operation waits for; NULL: nothing */
 	struct smalti_message *message;
 	int capacity; /* of steps */
 	int tiles;
@@ -203,8 +204,8 @@ static int attach(struct starpu_task *task, struct smalti_recording *r, struct s
 	}
 	if (session->device_counts.sum > 0)
 		message->local_bytes = bytes_of_locals(message);
-	if (message->task_group->behind)
-		add_buffer(task, message->task_group->behind, SMALTI_WAIT, session);
+	if (r->behind)
+		add_buffer(task, r->behind, SMALTI_WAIT, session);
 	renumber(message, number);
 	return 0;
 }
@@ -368,6 +369,7 @@ static int insert_one(struct smalti_task_group *task_group, const struct smalti_
 {
 	struct smalti_recording recording;
 	recording.message = NULL;
+	recording.behind = task_group->behind;
 	recording.capacity = recording.tiles = 0;
 	recording.bytes = 0;
 	const int place = smalti_places_own(op, tiles, arguments, task_group->place);
@@ -418,6 +420,7 @@ static int record_one(struct smalti_task_group *task_group, const struct smalti_
 	if ((moves || is_full(task_group->session, r, op, tiles)) && flush(task_group, r, error) < 0)
 		return -1;
 	r->place = r->place == SMALTI_ANYWHERE ? place : r->place;
+	r->behind = r->message ? r->behind : task_group->behind;
 	const int before = r->tiles, status = add_step(r, op, tiles, arguments, error);
 	for (int i = before; i < r->tiles; i++)
 		r->use[i].tile->held = true;

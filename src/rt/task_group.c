@@ -305,7 +305,7 @@ void smalti_task_group_behind(struct smalti_task_group *task_group, struct smalt
 {
 	task_group->behind = tile;
 	if (tile && task_group->session->counting)
-		smalti_counting_barrier(task_group->session->counting, tile);
+		smalti_counting_behind(task_group->session->counting, task_group->place, tile);
 }
 
 int64_t smalti_task_group_priority(const struct smalti_task_group *task_group)

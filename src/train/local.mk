@@ -9,5 +9,5 @@ libcore_la_SOURCES += \
 	src/train/initial.c src/train/initial.h \
 	src/train/sample_images.c src/train/sample_images.h \
 	src/train/optimizer.c src/train/optimizer.h \
-	src/train/evaluate.c src/train/memory.c src/train/refuse.c src/train/sample.c src/train/sample_count.c src/train/sample_count.h src/train/step.c src/train/trainer.c src/train/trainer.h \
+	src/train/evaluate.c src/train/memory.c src/train/order.c src/train/order.h src/train/refuse.c src/train/sample.c src/train/sample_count.c src/train/sample_count.h src/train/step.c src/train/trainer.c src/train/trainer.h \
 	src/train/schedule.c src/train/schedule.h

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/process.h"
+#include "ranks/ranks.h"
 #include "rt/device_use.h"
 #include "rt/op_use.h"
 #include "rt/session.h"
@@ -165,8 +166,21 @@ struct smalti_training_log *smalti_training_log_open(const struct smalti_trainin
 	return log;
 }
 
+/* Adds what each rank's tiles took, and what was planned. */
+static void add_memory(cJSON *object, const struct smalti_step_memory *memory)
+{
+	cJSON *ranks = cJSON_AddArrayToObject(object, "tiles");
+	for (int i = 0; i < smalti_ranks_count(); i++) {
+		cJSON *rank = cJSON_CreateObject();
+		cJSON_AddNumberToObject(rank, "planned", (double)memory[i].planned);
+		cJSON_AddNumberToObject(rank, "used", (double)memory[i].used);
+		cJSON_AddItemToArray(ranks, rank);
+	}
+}
+
 void smalti_training_log_step(struct smalti_training_log *log, const struct smalti_training_state *state,
-			      int64_t epoch, const struct smalti_step_result *result, double data_seconds)
+			      int64_t epoch, const struct smalti_step_result *result,
+			      const struct smalti_step_memory *memory, double data_seconds)
 {
 	const double seconds = data_seconds + result->seconds;
 	if (!log)
@@ -197,6 +211,7 @@ void smalti_training_log_step(struct smalti_training_log *log, const struct smal
 	cJSON *object = cJSON_CreateObject();
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		cJSON_AddNumberToObject(object, numbers[i].key, numbers[i].value);
+	add_memory(object, memory);
 	add_devices(object, log);
 	add_busy(object, log);
 	write_line(log, object);

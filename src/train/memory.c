@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/pool.h"
 #include "jobs/plan.h"
+#include "ranks/ranks.h"
+#include "rt/place_facts.h"
 #include "rt/places.h"
+#include "train/order.h"
 #include "train/sample_count.h"
 
+/* Counts this process's tiles. */
 static int64_t bytes_of_list(const struct smalti_parameter *list, int64_t count)
 {
 	int64_t bytes = 0;
 	for (int64_t i = 0; i < count; i++)
-		bytes += smalti_pool_block_bytes(list[i].count * smalti_dtype_bytes(list[i].dtype));
+		if (list[i].value && smalti_ranks_of(list[i].value->owner) == smalti_ranks_own())
+			bytes += smalti_pool_block_bytes(list[i].count * smalti_dtype_bytes(list[i].dtype));
 	return bytes;
 }
 
@@ -17,35 +22,24 @@ int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer)
 	const struct smalti_parameters *p = trainer->parameters, *base = trainer->base;
 	const int64_t caption =
 	    trainer->null_tokens * trainer->config.caption_channels * (int64_t)sizeof(float);
-	const int64_t sums = p->count * smalti_pool_block_bytes(sizeof(double));
 	return bytes_of_list(p->list, p->count) + (base ? bytes_of_list(base->list, base->count) : 0) +
 	       bytes_of_list(trainer->averages.list, trainer->averages.count) +
 	       bytes_of_list(trainer->optimizer->state, trainer->optimizer->state_count) +
-	       smalti_trained_step_bytes(trainer->graph, trainer->session) +
-	       smalti_pool_block_bytes(caption) + sums;
+	       smalti_pool_block_bytes(caption);
 }
 
-int64_t smalti_max_lanes(int64_t batch, int64_t lanes, int64_t micro_batch)
-{
-	int64_t max = 1, whole = 0, begun = 0, ended = 0; /* ended: samples of the whole lanes */
-	for (int64_t lane = 0; lane < lanes; lane++) {
-		while (ended + (batch - whole + lanes - 1) / lanes <= begun - micro_batch + 1)
-			ended += (batch - whole++ + lanes - 1) / lanes;
-		max = smalti_max(max, lane + 1 - whole + __builtin_popcountll((uint64_t)whole));
-		begun += (batch - lane + lanes - 1) / lanes;
-	}
-	return max;
-}
-
-/* Returns the bytes of the loader's items: a batch, the next one, and those that it reads ahead. */
+/* Returns the bytes of the loader's items: this rank's of a batch, the next one, and those that it reads
+ * ahead. */
 static int64_t bytes_of_items(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape)
 {
 	const struct smalti_transformer_config *c = &trainer->config;
 	const struct smalti_train_options *o = trainer->options;
 	const int64_t values =
 	    2 * c->in_channels * shape->height * shape->width + shape->text_tokens * c->caption_channels;
-	return (2 * o->batch + smalti_training_read_ahead(o)) * values *
-	       smalti_dtype_bytes(trainer->features);
+	int64_t own = 0;
+	for (int64_t i = 0; i < o->batch; i++)
+		own += smalti_sample_is_own(trainer, i);
+	return (2 * own + smalti_training_read_ahead(o)) * values * smalti_dtype_bytes(trainer->features);
 }
 
 /* A search for the plan of a shape. */
@@ -53,73 +47,160 @@ struct search {
 	const struct smalti_trainer *trainer;
 	const struct smalti_step_shape *shape;
 	struct smalti_sample_count samples;
+	struct smalti_step_order order;
 	int64_t scratch;
 	struct smalti_error error; /* of the first count that failed */
 };
 
-/* Counts the bytes of a plan. */
-static void count(struct search *s, struct smalti_step_plan *plan)
+/* Tells whether a lane of one sample is added to another behind the turn that begins it, whose samples have
+ * ended by then: each of its sums is gone as soon as it is there, before all are. */
+static bool is_brief(const struct smalti_step_order *order, int64_t lane, int64_t micro_batch)
 {
-	const struct smalti_trainer *trainer = s->trainer;
-	const struct smalti_train_options *o = trainer->options;
-	const struct smalti_parameters *p = trainer->parameters;
-	const int64_t lanes = smalti_max_lanes(o->batch, smalti_min(o->lanes, o->batch), plan->micro_batch);
-	struct smalti_error error = SMALTI_NO_ERROR;
-	const int64_t one = smalti_sample_count_bytes(&s->samples, s->shape, plan, &error);
-	if (one < 0 && s->error.code == SMALTI_OK)
-		s->error = error;
-	plan->tiles = smalti_trainer_bytes(trainer) + lanes * bytes_of_list(p->list, p->count) +
-		      plan->micro_batch * one;
-	plan->scratch = s->scratch;
-	plan->bytes =
-	    plan->tiles + plan->scratch + bytes_of_items(trainer, s->shape) + (int64_t)SMALTI_PROGRAM_BYTES;
+	const struct smalti_step_slot *slot = &order->slot[order->begun[lane]];
+	const bool alone = slot->sample + order->lanes >= order->batch;
+	for (int64_t i = 1; i < micro_batch && i <= order->begun[lane]; i++)
+		if (slot[-i].lane >= lane - (lane & -lane) && slot[-i].lane < lane)
+			return false;
+	while (!slot->ends)
+		slot++;
+	return alone && order->added[lane] == slot - order->slot + 1;
 }
 
-int64_t smalti_trainer_device_room(const struct smalti_trainer *trainer)
+/* Returns the bytes at a place of a lane's sums, which no sample in flight begins. */
+static int64_t lane_at(const struct search *s, int64_t lane, int place, int64_t micro_batch)
+{
+	const int replica = s->order.slot[s->order.begun[lane]].replica;
+	const int like = smalti_sample_count_place(&s->samples, replica, place);
+	return is_brief(&s->order, lane, micro_batch) ? 0 : s->samples.lane[like];
+}
+
+/* Returns the bytes at a place of a slot's sample, with the sums of a lane that it begins. */
+static int64_t sample_at(const struct search *s, const struct smalti_step_slot *slot, int place,
+			 int64_t micro_batch)
+{
+	const int like = smalti_sample_count_place(&s->samples, slot->replica, place);
+	const bool begins = slot->begins && !is_brief(&s->order, slot->lane, micro_batch);
+	return begins ? s->samples.first[like] : s->samples.sample[like];
+}
+
+/* Returns the most bytes of samples and lanes' sums at a place: while the sample of any slot is computed, and
+ * those before it that may not have ended. Behind the last one the sums of replicas and parts are added,
+ * whose memory is taken when it begins. */
+static int64_t most_at(const struct search *s, int place, int64_t micro_batch)
+{
+	const struct smalti_step_order *order = &s->order;
+	int64_t most = 0;
+	for (int64_t slot = 0; slot < order->batch; slot++) {
+		const int64_t oldest = smalti_max(0, slot - micro_batch + 1);
+		int64_t bytes = slot == order->batch - 1 ? s->samples.come[place] : 0;
+		for (int64_t lane = 0; lane < order->lanes; lane++)
+			if (order->begun[lane] < oldest &&
+			    smalti_step_order_has(order, lane, slot, micro_batch))
+				bytes += lane_at(s, lane, place, micro_batch);
+		for (int64_t i = oldest; i <= slot; i++)
+			bytes += sample_at(s, &order->slot[i], place, micro_batch);
+		most = smalti_max(most, bytes);
+	}
+	return most;
+}
+
+static int64_t tiles_at(const struct search *s, int place, int64_t micro_batch)
+{
+	const int64_t norms = s->trainer->parameters->count * smalti_pool_block_bytes(sizeof(double));
+	return s->samples.around[place] + most_at(s, place, micro_batch) + norms;
+}
+
+static bool has_devices(const struct smalti_trainer *trainer)
 {
 	struct smalti_device_shares min;
 	smalti_places_smallest(trainer->session->places, &min);
-	return min.tiles;
+	return min.tiles < INT64_MAX;
 }
 
-/* Main memory may get a copy of the tiles on devices. */
+/* Finds the device with the least room left. Without a strategy, and within a rank, each tile may come to
+ * any. */
+static void count_devices(const struct search *s, struct smalti_step_plan *plan)
+{
+	const struct smalti_session *session = s->trainer->session;
+	struct smalti_device_shares min;
+	smalti_places_smallest(session->places, &min);
+	plan->device_tiles = plan->tiles;
+	plan->device_room = min.tiles;
+	plan->moving = 0;
+	if (!has_devices(s->trainer) || s->trainer->strategy.count == 0 || smalti_ranks_count() > 1)
+		return;
+	plan->device_tiles = 0;
+	for (int place = 1; place < s->samples.places; place++) {
+		const int64_t tiles = tiles_at(s, place, plan->micro_batch);
+		const int64_t room = smalti_place_facts_memory(session, place);
+		plan->moving += tiles;
+		if (room - tiles < plan->device_room - plan->device_tiles) {
+			plan->device_tiles = tiles;
+			plan->device_room = room;
+		}
+	}
+}
+
+/* Counts the bytes of a plan. */
+static int count(struct search *s, struct smalti_step_plan *plan)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	if (smalti_sample_count_plan(&s->samples, s->shape, plan, &error) < 0) {
+		if (s->error.code == SMALTI_OK)
+			s->error = error;
+		return -1;
+	}
+	plan->tiles = tiles_at(s, smalti_ranks_count() > 1 ? smalti_ranks_own() : 0, plan->micro_batch);
+	plan->scratch = s->scratch;
+	plan->bytes = plan->tiles + plan->scratch + bytes_of_items(s->trainer, s->shape) +
+		      (int64_t)SMALTI_PROGRAM_BYTES;
+	count_devices(s, plan);
+	return 0;
+}
+
+/* Tells whether a plan fits on all ranks. Main memory may get a copy of the tiles on devices. */
 static bool fits(struct search *s, struct smalti_step_plan *plan)
 {
-	count(s, plan);
-	return plan->bytes <= s->trainer->session->memory &&
-	       plan->tiles <= smalti_trainer_device_room(s->trainer);
+	const bool here = count(s, plan) == 0 && plan->bytes <= s->trainer->session->memory &&
+			  plan->device_tiles <= plan->device_room;
+	return smalti_ranks_min(here);
 }
 
 /* Searches the fastest that fits: all at once, then layer by layer, then with as few recomputed blocks as
- * possible; then with fewer samples at a time, if their number is free. */
-static bool search(struct search *s, struct smalti_step_plan *plan)
+ * possible; then with fewer samples at a time, if their number is free. Else leaves the smallest. */
+static void search(struct search *s, struct smalti_step_plan *plan)
 {
 	const int64_t layers = s->trainer->config.layers;
 	plan->recomputed = 0;
 	plan->bounded = false;
 	if (fits(s, plan))
-		return true;
+		return;
 	plan->bounded = true;
 	for (;; plan->micro_batch--) {
 		for (plan->recomputed = 0; plan->recomputed <= layers; plan->recomputed++)
 			if (fits(s, plan))
-				return true;
+				return;
 		plan->recomputed = layers;
 		if (plan->micro_batch == 1 || s->trainer->options->micro)
-			return false;
+			return;
 	}
 }
 
-/* Tells whether a requested plan fits with barriers between layers, as tasks in any order nearly do. *needed:
- * the bytes then. */
-static bool fits_about(struct search *s, struct smalti_step_plan *plan, int64_t *needed)
+/* Returns the bytes of main memory that a plan needs, with what a device has no room for. */
+static int64_t needed_bytes(const struct smalti_step_plan *plan)
+{
+	return plan->bytes + (plan->device_tiles > plan->device_room ? plan->moving : 0);
+}
+
+/* Counts a requested plan; returns the bytes that it needs with barriers between layers, as tasks in any
+ * order nearly do. */
+static int64_t count_about(struct search *s, struct smalti_step_plan *plan)
 {
 	struct smalti_step_plan with_barriers = *plan;
 	with_barriers.bounded = true;
 	count(s, plan);
 	count(s, &with_barriers);
-	*needed = with_barriers.bytes;
-	return with_barriers.bytes <= s->trainer->session->memory;
+	return needed_bytes(&with_barriers);
 }
 
 /* Chooses each replica's samples at a time. Workers would wait if small ones ended before the next were
@@ -150,23 +231,6 @@ static int refuse(const struct smalti_trainer *trainer, const struct smalti_step
 	    kept ? "--recompute auto, " : "");
 }
 
-static bool has_devices(const struct smalti_trainer *trainer)
-{
-	return smalti_session_place_count(trainer->session) > 1;
-}
-
-/* Checks the least bytes, of the values between steps, if main memory has all tiles. Devices may hold them
- * elsewhere. */
-static int check_min(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
-		     const struct smalti_step_plan *plan, struct smalti_error *error)
-{
-	const struct smalti_session *session = trainer->session;
-	const int64_t bytes = smalti_trainer_bytes(trainer) + (int64_t)SMALTI_PROGRAM_BYTES;
-	if (has_devices(trainer) || bytes <= session->memory || session->offloads)
-		return 0;
-	return refuse(trainer, shape, plan->micro_batch, bytes, error);
-}
-
 /* Opens the count of samples, and counts the workers' bytes for the kernels of one. */
 static int open_search(struct search *s, struct smalti_error *error)
 {
@@ -175,7 +239,9 @@ static int open_search(struct search *s, struct smalti_error *error)
 	const int64_t patch = trainer->config.patch_size, columns = shape->width / patch;
 	const int64_t count = shape->height / patch * columns;
 	struct smalti_tokens tokens;
-	if (smalti_sample_count_open(&s->samples, trainer, error) < 0 ||
+	if (smalti_sample_count_open(&s->samples, trainer, shape, error) < 0 ||
+	    smalti_step_order_open(&s->order, &trainer->strategy, trainer->options->batch,
+				   smalti_min(trainer->options->lanes, trainer->options->batch), error) < 0 ||
 	    smalti_tokens_cut(&tokens, &trainer->strategy, count, columns,
 			      smalti_training_tile_tokens(trainer->options, count), error) < 0)
 		return -1;
@@ -185,30 +251,30 @@ static int open_search(struct search *s, struct smalti_error *error)
 	return 0;
 }
 
-/* Tells whether a plan counts: for the parts of a strategy it does not, and on devices only a search does. */
+/* Tells whether a plan counts: on devices only a search does. */
 static bool plan_counts(const struct smalti_trainer *trainer)
 {
-	const bool searches = trainer->options->recomputation == SMALTI_RECOMPUTE_AUTO;
-	return trainer->strategy.count == 0 && (searches || !has_devices(trainer));
+	return trainer->options->recomputation == SMALTI_RECOMPUTE_AUTO || !has_devices(trainer);
 }
 
 /* Chooses a plan if a step can be counted. */
 static int choose(struct search *s, struct smalti_step_plan *plan, struct smalti_error *error)
 {
 	const struct smalti_trainer *trainer = s->trainer;
-	int64_t needed = 0;
-	if (open_search(s, error) < 0)
+	int64_t needed;
+	if (smalti_ranks_agree(open_search(s, error), NULL, error) < 0)
 		return -1;
-	const bool fitting = trainer->options->recomputation == SMALTI_RECOMPUTE_AUTO
-				 ? search(s, plan)
-				 : fits_about(s, plan, &needed);
+	if (trainer->options->recomputation == SMALTI_RECOMPUTE_AUTO) {
+		search(s, plan);
+		needed = needed_bytes(plan);
+	} else {
+		needed = count_about(s, plan);
+	}
 	if (smalti_pass(error, &s->error) < 0)
 		return -1;
-	/* What a device has no room for moves to main memory, if that has some. */
-	const bool moves = has_devices(trainer) && plan->bytes <= trainer->session->memory;
-	return fitting || moves || trainer->session->offloads
-		   ? 0
-		   : refuse(trainer, s->shape, plan->micro_batch, needed ? needed : plan->bytes, error);
+	if (needed <= trainer->session->memory || trainer->session->offloads)
+		return 0;
+	return refuse(trainer, s->shape, plan->micro_batch, needed, error);
 }
 
 static bool is_for(const struct smalti_step_plan *plan, const struct smalti_step_shape *shape)
@@ -228,9 +294,10 @@ int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct s
 					  .recomputed = again ? trainer->config.layers : 0,
 					  .bounded = again};
 	struct search s = {.trainer = trainer, .shape = shape, .error = SMALTI_NO_ERROR};
-	const int status = counts ? choose(&s, &chosen, error) : check_min(trainer, shape, &chosen, error);
+	const int status = counts ? smalti_ranks_agree(choose(&s, &chosen, error), NULL, error) : 0;
 	if (counts)
 		smalti_sample_count_close(&s.samples);
+	smalti_step_order_close(&s.order);
 	if (status == 0) {
 		*plan = chosen;
 		plan->shape = *shape;

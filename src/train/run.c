@@ -125,7 +125,9 @@ static int make_step(struct smalti_training_run *run, struct smalti_error *error
 	const int64_t epoch = run->samples[run->options->batch - 1].epoch;
 	if (smalti_trainer_step(&run->trainer, run->samples, &step, error) < 0)
 		return -1;
-	smalti_training_log_step(run->log, state, epoch, &step, data_seconds);
+	struct smalti_step_memory memory[SMALTI_MAX_RANKS];
+	smalti_ranks_gather(&step.memory, sizeof(step.memory), memory);
+	smalti_training_log_step(run->log, state, epoch, &step, memory, data_seconds);
 	result->made++;
 	result->skipped += step.skipped;
 	result->progress = (struct smalti_train_progress){.step = state->steps,

@@ -39,7 +39,8 @@ typedef void smalti_training_log_lost(void *user, const struct smalti_error *err
 struct smalti_training_log *smalti_training_log_open(const struct smalti_training_log_head *head,
 						     smalti_training_log_lost *lost, void *user);
 void smalti_training_log_step(struct smalti_training_log *log, const struct smalti_training_state *state,
-			      int64_t epoch, const struct smalti_step_result *result, double data_seconds);
+			      int64_t epoch, const struct smalti_step_result *result,
+			      const struct smalti_step_memory *memory, double data_seconds);
 void smalti_training_log_evaluation(struct smalti_training_log *log, int64_t step, const char *of,
 				    const struct smalti_evaluation *evaluation);
 /* Adds the line of a checkpoint: the bytes of its tensors, and the seconds that it took. */

@@ -57,15 +57,16 @@ int smalti_training_run_check_scaling(const struct smalti_training_run *run, str
 /* Says what "auto" has chosen. What limits it is the devices' memory, where there are some. */
 static void tell_plan(struct smalti_training_run *run, const struct smalti_step_plan *plan)
 {
-	const int64_t room = smalti_trainer_device_room(&run->trainer), main = run->session->memory;
+	const int64_t room = plan->device_room, main = run->session->memory;
 	const bool devices = room < INT64_MAX;
 	char note[200];
 	snprintf(note, sizeof(note),
 		 "steps take %" PRId64 " MB%s of %" PRId64 " at most: %" PRId64 " of %" PRId64
 		 " blocks computed again, %" PRId64 " samples at a time%s",
-		 ((devices ? plan->tiles : plan->bytes) >> 20) + 1, devices ? " of a device's memory" : "",
-		 smalti_min(room, main) >> 20, plan->recomputed, run->config.layers, plan->micro_batch,
-		 plan->tiles > room ? "; the rest moves to main memory and back" : "");
+		 ((devices ? plan->device_tiles : plan->bytes) >> 20) + 1,
+		 devices ? " of a device's memory" : "", smalti_min(room, main) >> 20, plan->recomputed,
+		 run->config.layers, plan->micro_batch,
+		 plan->device_tiles > room ? "; the rest moves to main memory and back" : "");
 	smalti_training_run_tell(run, note);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graphs/noised_latents.h"
 #include "ranks/ranks.h"
+#include "train/order.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -9,11 +10,7 @@
 static int replica_of(const struct smalti_trainer *trainer, int64_t i)
 {
 	const struct smalti_train_options *o = trainer->options;
-	const int64_t lanes = smalti_min(o->lanes, o->batch);
-	int replica = 0;
-	while (smalti_strategy_begin(&trainer->strategy, SMALTI_AXIS_BRANCH, lanes, replica + 1) <= i % lanes)
-		replica++;
-	return replica;
+	return smalti_step_replica(&trainer->strategy, smalti_min(o->lanes, o->batch), i);
 }
 
 /* Returns where a replica's latents are made, and its loss. */

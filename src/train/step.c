@@ -2,7 +2,10 @@
 #include "base/clock.h"
 #include "codelets/codelets.h"
 #include "graphs/deliver.h"
+#include "host/pool.h"
 #include "ranks/ranks.h"
+#include "rt/session.h"
+#include "train/order.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -73,10 +76,9 @@ static void add_gradient(struct smalti_task_group *task_group, const struct smal
 	smalti_task_group_place(task_group, SMALTI_ANYWHERE);
 }
 
-static void add_all(const struct lanes *lanes, struct smalti_task_group *task_group,
-		    struct smalti_tile *const *from, struct smalti_tile *const *to)
+void smalti_gradients_add(const struct smalti_parameters *parameters, struct smalti_task_group *task_group,
+			  struct smalti_tile *const *from, struct smalti_tile *const *to)
 {
-	const struct smalti_parameters *parameters = lanes->trainer->parameters;
 	for (int64_t i = 0; i < parameters->count; i++)
 		if (from[i] && to[i] && parameters->list[i].value)
 			add_gradient(task_group, &parameters->list[i], from[i], to[i]);
@@ -93,7 +95,8 @@ static int add_lane(struct lanes *lanes, int64_t to, int64_t from, int64_t sampl
 	smalti_task_group_depends_on(task_group, lanes->trainer->task_group);
 	lanes->sums[lanes->inserted++] = (struct sum){task_group, samples};
 	for (int part = 0; part < lanes->parts; part++)
-		add_all(lanes, task_group, of_lane(lanes, from)[part], of_lane(lanes, to)[part]);
+		smalti_gradients_add(lanes->trainer->parameters, task_group, of_lane(lanes, from)[part],
+				     of_lane(lanes, to)[part]);
 	release_lane(lanes, from);
 	return 0;
 }
@@ -118,7 +121,7 @@ static void add_parts(struct lanes *lanes)
 	struct smalti_tile **sum = of_lane(lanes, 0)[0];
 	for (int part = 1; part < lanes->parts; part++) {
 		struct smalti_tile **own = of_lane(lanes, 0)[part];
-		add_all(lanes, lanes->trainer->task_group, own, sum);
+		smalti_gradients_add(lanes->trainer->parameters, lanes->trainer->task_group, own, sum);
 		for (int64_t i = 0; i < lanes->trainer->parameters->count; i++)
 			if (!sum[i]) {
 				sum[i] = own[i];
@@ -200,40 +203,36 @@ struct work {
 	struct smalti_loss_parts *parts;
 };
 
-static int insert_sample(const struct work *w, int64_t lane, int64_t i, struct smalti_error *error)
+static int insert_sample(const struct work *w, const struct smalti_step_slot *slot,
+			 struct smalti_error *error)
 {
 	const struct smalti_trainer *trainer = w->trainer;
 	const struct smalti_train_options *o = trainer->options;
-	struct smalti_sample_work work = smalti_sample_work_of(trainer, w->samples, i);
-	work.gradients = (struct smalti_tile *const *const *)(uintptr_t)of_lane(w->lanes, lane);
-	work.add = i != lane;
+	struct smalti_sample_work work = smalti_sample_work_of(trainer, w->samples, slot->sample);
+	work.gradients = (struct smalti_tile *const *const *)(uintptr_t)of_lane(w->lanes, slot->lane);
+	work.add = !slot->begins;
 	work.scale = trainer->state.scale.scale / (double)o->batch;
-	work.parts = &w->parts[i];
+	work.parts = &w->parts[slot->sample];
 	struct smalti_task_group *task_group = begin_sample(w->window, w->lanes, error);
 	if (!task_group || smalti_sample_insert(trainer, trainer->graph, task_group, &work, error) < 0)
 		return -1;
 	return 0;
 }
 
-/* Inserts the lanes of number `turn` of each replica, whose lanes follow each other: by turns a sample of
- * each. */
-static int insert_turn(const struct work *w, int64_t turn, struct smalti_error *error)
+/* Inserts the samples of an order, and adds the lanes that are complete behind each turn. */
+static int insert_samples(const struct work *w, const struct smalti_step_order *order,
+			  struct smalti_error *error)
 {
-	const struct smalti_strategy *strategy = &w->trainer->strategy;
-	const int64_t count = w->lanes->count, batch = w->trainer->options->batch;
-	for (int64_t first = 0; first < batch; first += count)
-		for (int replica = 0; replica < strategy->parts[SMALTI_AXIS_BRANCH]; replica++) {
-			const enum smalti_axis axis = SMALTI_AXIS_BRANCH;
-			const int64_t lane = smalti_strategy_begin(strategy, axis, count, replica) + turn;
-			if (lane >= smalti_strategy_begin(strategy, axis, count, replica + 1))
-				continue;
-			if (first == 0 && begin_lane(w->lanes, lane, error) < 0)
-				return -1;
-			if (lane + first < batch && insert_sample(w, lane, lane + first, error) < 0)
-				return -1;
-			w->lanes->whole[lane] = lane + first + count >= batch;
-		}
-	return add_complete(w->lanes, w->window->inserted, error);
+	for (int64_t i = 0; i < order->batch; i++) {
+		const struct smalti_step_slot *slot = &order->slot[i];
+		if ((slot->begins && begin_lane(w->lanes, slot->lane, error) < 0) ||
+		    insert_sample(w, slot, error) < 0)
+			return -1;
+		w->lanes->whole[slot->lane] = slot->sample + order->lanes >= order->batch;
+		if (slot->ends && add_complete(w->lanes, w->window->inserted, error) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 /* Computes forward, loss and backward of all samples, with the sum of the gradients in the first lane. */
@@ -243,17 +242,22 @@ static int compute_gradient(struct smalti_trainer *trainer, struct lanes *lanes,
 {
 	struct window window = {.size = trainer->plan.micro_batch};
 	const struct work work = {trainer, lanes, &window, samples, parts};
+	struct smalti_step_order order;
 	window.task_groups = smalti_calloc(window.size, sizeof(struct smalti_task_group *), error);
-	int status = window.task_groups ? 0 : -1;
+	int status =
+	    smalti_step_order_open(&order, &trainer->strategy, trainer->options->batch, lanes->count, error);
+	if (!window.task_groups)
+		status = -1;
 	smalti_trained_begin_step(trainer->graph, trainer->task_group);
-	for (int64_t turn = 0; turn < lanes->count && status == 0; turn++)
-		status = insert_turn(&work, turn, error);
+	if (status == 0)
+		status = insert_samples(&work, &order, error);
 	if (status == 0)
 		add_parts(lanes);
 	status = end_samples(&window, status, error);
 	if (end_sums(lanes, window.inserted, status < 0 ? NULL : error) < 0)
 		status = -1;
 	smalti_trained_end_step(trainer->graph);
+	smalti_step_order_close(&order);
 	free(window.task_groups);
 	*flops = window.flops;
 	return status;
@@ -379,6 +383,8 @@ int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_s
 	lanes.whole = smalti_calloc(lanes.count, sizeof(*lanes.whole), error);
 	lanes.sums = smalti_calloc(lanes.count, sizeof(*lanes.sums), error);
 	const struct smalti_step_shape shape = smalti_step_shape_of(trainer, samples, o->batch);
+	struct smalti_pool_state pool;
+	smalti_pool_watch(trainer->session->pool);
 	*result = (struct smalti_step_result){.samples = o->batch};
 	for (int64_t i = 0; i < o->batch; i++) {
 		result->pixels += samples[i].height * samples[i].width;
@@ -393,6 +399,8 @@ int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_s
 	free(lanes.sums);
 	for (int64_t i = 0; i < o->batch; i++)
 		smalti_training_sample_free(&samples[i]);
+	smalti_pool_state(trainer->session->pool, &pool);
+	result->memory = (struct smalti_step_memory){trainer->plan.tiles, pool.max_used};
 	result->seconds = smalti_now() - began;
 	return status;
 }

@@ -33,16 +33,6 @@ static int read_strategy(struct smalti_trainer *trainer, struct smalti_error *er
 	return smalti_trained_check(&trainer->strategy, error);
 }
 
-static int check_recomputation(const struct smalti_trainer *trainer, struct smalti_error *error)
-{
-	if (trainer->options->recomputation != SMALTI_RECOMPUTE_AUTO || trainer->strategy.count == 0)
-		return 0;
-	return smalti_fail(
-	    error, SMALTI_EUNSUPPORTED,
-	    "recomputation \"auto\" does not count the parts of a strategy: choose \"none\" or "
-	    "\"block\"");
-}
-
 /* Returns where a parameter is updated: each part has some blocks, the first one also all outside of blocks;
  * of shards' parameters each shard's parts. */
 static int owner_of(const struct smalti_trainer *trainer, const struct smalti_parameter *parameter)
@@ -123,7 +113,7 @@ static int make_parameters(struct smalti_trainer *trainer, struct smalti_error *
 	return 0;
 }
 
-int smalti_trainer_make_graph(struct smalti_trainer *trainer, struct smalti_error *error)
+static int make_graph(struct smalti_trainer *trainer, struct smalti_error *error)
 {
 	if (make_parameters(trainer, error) < 0)
 		return -1;
@@ -143,10 +133,7 @@ int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *s
 	trainer->state.scale.scale =
 	    options->model.precision == SMALTI_PRECISION_F16 ? options->loss_scale.initial : 1;
 	trainer->task_group = smalti_task_group_new(session, "training", INT64_MAX, error);
-	if (!trainer->task_group || read_strategy(trainer, error) < 0 ||
-	    check_recomputation(trainer, error) < 0)
-		return -1;
-	if (smalti_trainer_make_graph(trainer, error) < 0)
+	if (!trainer->task_group || read_strategy(trainer, error) < 0 || make_graph(trainer, error) < 0)
 		return -1;
 	trainer->optimizer =
 	    smalti_optimizer_new(trainer->task_group, trainer->parameters, &options->optimizer, error);

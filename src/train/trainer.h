@@ -48,10 +48,15 @@ struct smalti_step_plan {
 	int64_t recomputed;  /* blocks */
 	bool bounded;        /* there are barriers between layers, so that memory stays within the count */
 	struct smalti_step_shape shape; /* of which it is the plan */
-	/* The most bytes of tiles, of the workers' kernels, and of the whole process; 0: they cannot be
-	 * counted. @{ */
+	/* The most bytes of this process: of tiles in its main memory, of its workers' kernels, and of all;
+	 * 0: they are not counted. @{ */
 	int64_t tiles, scratch, bytes;
 	/* @} */
+	/* The most bytes of tiles on the device with the least room left, and those that it has room for. @{
+	 */
+	int64_t device_tiles, device_room;
+	/* @} */
+	int64_t moving; /* bytes of tiles that only devices have, by a strategy */
 };
 
 /* A transformer in training, its optimizer and the average of its weights: tiles between the steps. */
@@ -79,8 +84,6 @@ struct smalti_trainer {
 int smalti_trainer_open(struct smalti_trainer *trainer, struct smalti_session *session,
 			const struct smalti_train_options *options,
 			const struct smalti_transformer_config *config, struct smalti_error *error);
-/* Makes the parameters of the options, their base and the graph, in the trainer's task group. */
-int smalti_trainer_make_graph(struct smalti_trainer *trainer, struct smalti_error *error);
 /* Returns the adapter that the options ask for. */
 struct smalti_lora_shape smalti_lora_shape_of(const struct smalti_train_options *options);
 /* Sets how samples are stored, and what a dropped caption is. */
@@ -98,19 +101,18 @@ void smalti_step_shape_widen(struct smalti_step_shape *shape, int64_t height, in
 struct smalti_step_shape smalti_step_shape_of(const struct smalti_trainer *trainer,
 					      const struct smalti_training_sample *samples, int64_t count);
 
-/* Returns the bytes of tiles that each device has room for; INT64_MAX without devices. Without a strategy any
- * tile may come to each of them. */
-int64_t smalti_trainer_device_room(const struct smalti_trainer *trainer);
-/* Returns the bytes that the trainer holds between the steps. */
+/* Returns the bytes of this process's tiles that stay between the steps. */
 int64_t smalti_trainer_bytes(const struct smalti_trainer *trainer);
-/* Plans a step by the options; with SMALTI_RECOMPUTE_AUTO the fastest that fits the session's memory and
- * each device's. A plan for this shape stays; a new one begins with zeros. SMALTI_ENOMEM with the bytes that
- * it, or the smallest, needs. */
+/* Plans a step by the options; with SMALTI_RECOMPUTE_AUTO the fastest that fits the memory of each rank, and
+ * of each device. A plan for this shape stays; a new one begins with zeros. SMALTI_ENOMEM with the bytes that
+ * it, or the smallest, needs. All ranks call it, and get the same plan but for the bytes. */
 int smalti_step_plan_choose(const struct smalti_trainer *trainer, const struct smalti_step_shape *shape,
 			    struct smalti_step_plan *plan, struct smalti_error *error);
-/* Returns how many sums of gradients exist at a time, of `lanes` of a batch, with so many samples at a
- * time. */
-int64_t smalti_max_lanes(int64_t batch, int64_t lanes, int64_t micro_batch);
+
+/* The most bytes of tiles in this rank's main memory during a step. */
+struct smalti_step_memory {
+	int64_t planned, used; /* planned is 0 if it was not counted */
+};
 
 struct smalti_step_result {
 	double loss, mse, vb; /* means over the batch */
@@ -122,8 +124,12 @@ struct smalti_step_result {
 	double flops;
 	double seconds,
 	    update_seconds; /* seconds: of the whole step; update_seconds: of the norm and the update */
+	struct smalti_step_memory memory;
 };
 
+/* Adds gradients to others, each at its parameter's owner if one of both is there; NULL: there is none. */
+void smalti_gradients_add(const struct smalti_parameters *parameters, struct smalti_task_group *task_group,
+			  struct smalti_tile *const *from, struct smalti_tile *const *to);
 /* Makes a step with samples[batch], which it frees at the end (step.c). */
 int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_sample *samples,
 			struct smalti_step_result *result, struct smalti_error *error);
