@@ -96,6 +96,12 @@ cp whole/p1*.png begun
 expect 0 '' "${share[@]}" -o begun/
 [ "$(grep -cF '"status":"skipped"' out)" -eq "$(cd whole && find . -name 'p1*.png' | wc -l)" ] || fail "not skipped: $(tail -n 1 out)"
 
+# Tells whether the process holds the lock, perhaps without its name in it.
+holds_lock() {
+    grep -qsF "\"pid\":$process," stopped/.share/.lock ||
+        grep -qs ":$(stat -c %i stopped/.share/.lock) " /proc/locks
+}
+
 # Stopped for longer than its lease, with claims but without the lock. It goes on when the others have done its work.
 while :; do
     rm -rf stopped report-*
@@ -104,7 +110,7 @@ while :; do
     await_images $((RANDOM % 50 + 5)) stopped $process
     kill -STOP $process
     until grep -qs '^State:.[TZ]' /proc/$process/status; do sleep 0.01; done
-    grep -qsF "\"pid\":$process," stopped/.share/.lock || ! grep -qsE "\"pid\":\s*$process," stopped/.share/claims/* || break
+    holds_lock || ! grep -qsE "\"pid\":\s*$process," stopped/.share/claims/* || break
     { kill -KILL $process && wait $process; } 2>/dev/null || true
 done
 "${share[@]}" -o stopped/ >report-1 2>>err || fail "beside a stopped process: status $?: $(cat err)"
