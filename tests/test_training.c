@@ -612,17 +612,17 @@ static const struct {
 	double least;         /* of what is counted */
 } counted[] = {
     {SMALTI_PRECISION_F32, "adamw", NULL, 0, 1, 1, SMALTI_RECOMPUTE_BLOCK, NULL, 0.95},
-    {SMALTI_PRECISION_F32, "came", "lws", 7, 1, 3, SMALTI_RECOMPUTE_BLOCK, NULL, 0.9},
+    {SMALTI_PRECISION_F32, "came", "lws", 7, 1, 3, SMALTI_RECOMPUTE_BLOCK, NULL, 0.8},
     {SMALTI_PRECISION_BF16, "adamw", NULL, 4, 1, 1, SMALTI_RECOMPUTE_BLOCK, NULL, 0.95},
     {SMALTI_PRECISION_F16, "adamw", "lws", 7, 2, 4, SMALTI_RECOMPUTE_BLOCK, NULL, 0.6},
     {SMALTI_PRECISION_F32, "adamw", "eager", 0, 3, 2, SMALTI_RECOMPUTE_BLOCK, NULL, 0.6},
-    {SMALTI_PRECISION_F32, "adamw", "random", 5, 1, 1, SMALTI_RECOMPUTE_BLOCK, NULL, 0.9},
+    {SMALTI_PRECISION_F32, "adamw", "random", 5, 1, 1, SMALTI_RECOMPUTE_BLOCK, NULL, 0.8},
     {SMALTI_PRECISION_F32, "adamw", "lws", 0, 4, 2, SMALTI_RECOMPUTE_NONE, NULL, 0.4},
     {SMALTI_PRECISION_F32, "adamw", "lws", 4, 2, 2, SMALTI_RECOMPUTE_BLOCK, "data2", 0.6},
-    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "patch2", 0.9},
-    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "ring2", 0.9},
-    {SMALTI_PRECISION_BF16, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "tensor2", 0.9},
-    {SMALTI_PRECISION_F32, "came", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "hybrid:data2.patch2", 0.9},
+    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "patch2", 0.8},
+    {SMALTI_PRECISION_F32, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "ring2", 0.8},
+    {SMALTI_PRECISION_BF16, "adamw", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "tensor2", 0.8},
+    {SMALTI_PRECISION_F32, "came", "lws", 4, 1, 2, SMALTI_RECOMPUTE_BLOCK, "hybrid:data2.patch2", 0.8},
     {SMALTI_PRECISION_F32, "adamw", "lws", 4, 2, 2, SMALTI_RECOMPUTE_AUTO, "data2", 0.4},
 };
 
@@ -656,7 +656,8 @@ static void memory_is_what_is_counted(void)
 			 smalti_scratch_held(), plan.scratch);
 		printf("\n    %s", what);
 		const double part = (double)pool.max_used / (double)plan.tiles;
-		CHECK(part <= 1.05 && smalti_scratch_held() <= plan.scratch, what);
+		CHECK(part <= (counted[i].strategy ? 1.05 : 1) && smalti_scratch_held() <= plan.scratch,
+		      what);
 		CHECK(!SMALTI_POOLED || part >= counted[i].least, what);
 		close_setting(&s);
 		smalti_session_close(s.session, NULL);
@@ -731,15 +732,15 @@ static void curves_are_those_of_the_reference(void)
 	close_golden(&golden);
 }
 
-/* Samples of a step have at least four bands together, of 256 to 1024 tokens. */
+/* Samples of a step have at least four bands together, of 128 to 1024 tokens. */
 static void band_sizes(void)
 {
 	static const struct {
 		int64_t batch, tokens, given, band;
 	} bands[] = {
-	    {1, 64, 0, 256},     {1, 1024, 0, 256}, {1, 4096, 0, 1024}, {1, 16384, 0, 1024},
-	    {2, 1024, 0, 512},   {3, 1024, 0, 512}, {4, 1024, 0, 1024}, {4, 900, 0, 900},
-	    {32, 4096, 0, 1024}, {1, 1024, 7, 7},   {1, 1100, 0, 275},  {2, 2049, 0, 1024},
+	    {1, 64, 0, 128},   {1, 1024, 0, 256},  {1, 4096, 0, 1024}, {1, 16384, 0, 1024}, {2, 1024, 0, 512},
+	    {3, 1024, 0, 512}, {4, 1024, 0, 1024}, {4, 900, 0, 900},   {32, 4096, 0, 1024}, {1, 1024, 7, 7},
+	    {1, 256, 0, 128},  {1, 1100, 0, 275},  {2, 2049, 0, 1024},
 	};
 	for (size_t i = 0; i < COUNT(bands); i++) {
 		const struct smalti_train_options options = {.batch = bands[i].batch,

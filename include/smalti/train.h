@@ -108,7 +108,7 @@ struct smalti_train_options {
 	int64_t micro; /**< samples that are computed at a time; changes no bit; 0: chosen */
 	enum smalti_recomputation recomputation;
 	/** Tokens in a tile of the transformer. 0: 1024, or a sample's tokens times `batch` / 4 if that is
-	 * less, but 256 at least. */
+	 * less, but 128 at least. */
 	int64_t tile_tokens;
 	/** How a step is spread over the CPUs and devices: "data", "patch", "ring" or a hybrid
 	 * (docs/training.md). NULL: the policy places each task. */

@@ -52,35 +52,18 @@ struct search {
 	struct smalti_error error; /* of the first count that failed */
 };
 
-/* Tells whether a lane of one sample is added to another behind the turn that begins it, whose samples have
- * ended by then: each of its sums is gone as soon as it is there, before all are. */
-static bool is_brief(const struct smalti_step_order *order, int64_t lane, int64_t micro_batch)
-{
-	const struct smalti_step_slot *slot = &order->slot[order->begun[lane]];
-	const bool alone = slot->sample + order->lanes >= order->batch;
-	for (int64_t i = 1; i < micro_batch && i <= order->begun[lane]; i++)
-		if (slot[-i].lane >= lane - (lane & -lane) && slot[-i].lane < lane)
-			return false;
-	while (!slot->ends)
-		slot++;
-	return alone && order->added[lane] == slot - order->slot + 1;
-}
-
 /* Returns the bytes at a place of a lane's sums, which no sample in flight begins. */
-static int64_t lane_at(const struct search *s, int64_t lane, int place, int64_t micro_batch)
+static int64_t lane_at(const struct search *s, int64_t lane, int place)
 {
 	const int replica = s->order.slot[s->order.begun[lane]].replica;
-	const int like = smalti_sample_count_place(&s->samples, replica, place);
-	return is_brief(&s->order, lane, micro_batch) ? 0 : s->samples.lane[like];
+	return s->samples.lane[smalti_sample_count_place(&s->samples, replica, place)];
 }
 
 /* Returns the bytes at a place of a slot's sample, with the sums of a lane that it begins. */
-static int64_t sample_at(const struct search *s, const struct smalti_step_slot *slot, int place,
-			 int64_t micro_batch)
+static int64_t sample_at(const struct search *s, const struct smalti_step_slot *slot, int place)
 {
 	const int like = smalti_sample_count_place(&s->samples, slot->replica, place);
-	const bool begins = slot->begins && !is_brief(&s->order, slot->lane, micro_batch);
-	return begins ? s->samples.first[like] : s->samples.sample[like];
+	return slot->begins ? s->samples.first[like] : s->samples.sample[like];
 }
 
 /* Returns the most bytes of samples and lanes' sums at a place: while the sample of any slot is computed, and
@@ -96,9 +79,9 @@ static int64_t most_at(const struct search *s, int place, int64_t micro_batch)
 		for (int64_t lane = 0; lane < order->lanes; lane++)
 			if (order->begun[lane] < oldest &&
 			    smalti_step_order_has(order, lane, slot, micro_batch))
-				bytes += lane_at(s, lane, place, micro_batch);
+				bytes += lane_at(s, lane, place);
 		for (int64_t i = oldest; i <= slot; i++)
-			bytes += sample_at(s, &order->slot[i], place, micro_batch);
+			bytes += sample_at(s, &order->slot[i], place);
 		most = smalti_max(most, bytes);
 	}
 	return most;

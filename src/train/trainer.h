@@ -19,7 +19,7 @@ struct smalti_training_state {
  * all gradients, so larger bands are faster, up to SMALTI_MAX_BAND; but where a batch has few samples, their
  * bands are what is computed side by side. The rule does not ask the machine, because bits depend on the
  * bands. */
-enum { SMALTI_MIN_BAND = 256, SMALTI_MAX_BAND = 1024, SMALTI_STEP_BANDS = 4 };
+enum { SMALTI_MIN_BAND = 128, SMALTI_MAX_BAND = 1024, SMALTI_STEP_BANDS = 4 };
 
 static inline int64_t smalti_training_tile_tokens(const struct smalti_train_options *options, int64_t tokens)
 {
