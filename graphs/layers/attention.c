@@ -6,8 +6,8 @@
 static void keys_backward(struct smalti_tape *tape, const struct smalti_record *r, struct smalti_value keys)
 {
 	bool add_queries = false, add_keys = false;
-	struct smalti_tile *gq = smalti_tape_place(tape, r->x, &add_queries);
-	struct smalti_tile *gkv = smalti_tape_place(tape, keys, &add_keys);
+	struct smalti_tile *gq = smalti_tape_into_any(tape, r->x, &add_queries);
+	struct smalti_tile *gkv = smalti_tape_into_any(tape, keys, &add_keys);
 	smalti_insert(attention_backward, tape->task_group,
 		      (.q = smalti_tape_tile(tape, r->x), .kv = smalti_tape_tile(tape, keys),
 		       .y = smalti_tape_tile(tape, r->y), .lse = smalti_tape_tile(tape, r->lse),

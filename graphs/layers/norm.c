@@ -14,7 +14,7 @@ static void norm_again(struct smalti_tape *tape, const struct smalti_record *r, 
 static void norm_backward(struct smalti_tape *tape, const struct smalti_record *r)
 {
 	bool add = false;
-	struct smalti_tile *gx = smalti_tape_place(tape, r->x, &add);
+	struct smalti_tile *gx = smalti_tape_into_any(tape, r->x, &add);
 	smalti_insert(ln_modulate_backward, tape->task_group,
 		      (.x = smalti_tape_tile(tape, r->x), .modulation = smalti_tape_tile(tape, r->modulation),
 		       .gy = smalti_tape_gradient(tape, r->y), .gx = gx,

@@ -9,7 +9,7 @@ static void gated_backward(struct smalti_tape *tape, const struct smalti_record 
 	smalti_insert(gate_backward, tape->task_group,
 		      (.gy = smalti_tape_gradient(tape, r->y), .z = smalti_tape_tile(tape, r->added),
 		       .modulation = smalti_tape_tile(tape, r->modulation),
-		       .gz = smalti_tape_place(tape, r->added, &add),
+		       .gz = smalti_tape_into_any(tape, r->added, &add),
 		       .gmodulation = smalti_tape_onto(tape, r->modulation)),
 		      .rows = r->y.rows, .dim = r->y.columns, .gate_row = r->row);
 	smalti_tape_hand_over(tape, r->y, r->x);

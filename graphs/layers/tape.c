@@ -357,10 +357,10 @@ struct smalti_tile *smalti_tape_gradient(struct smalti_tape *tape, struct smalti
 
 struct smalti_tile *smalti_tape_into(struct smalti_tape *tape, struct smalti_value value, bool *add)
 {
-	return is_constant(tape, value) ? NULL : smalti_tape_place(tape, value, add);
+	return is_constant(tape, value) ? NULL : smalti_tape_into_any(tape, value, add);
 }
 
-struct smalti_tile *smalti_tape_place(struct smalti_tape *tape, struct smalti_value value, bool *add)
+struct smalti_tile *smalti_tape_into_any(struct smalti_tape *tape, struct smalti_value value, bool *add)
 {
 	struct smalti_tile **gradient = gradient_at(tape, value, tape->part);
 	*add = *gradient != NULL;
@@ -373,7 +373,7 @@ struct smalti_tile *smalti_tape_place(struct smalti_tape *tape, struct smalti_va
 struct smalti_tile *smalti_tape_onto(struct smalti_tape *tape, struct smalti_value value)
 {
 	bool add;
-	struct smalti_tile *gradient = smalti_tape_place(tape, value, &add);
+	struct smalti_tile *gradient = smalti_tape_into_any(tape, value, &add);
 	if (!add)
 		smalti_insert(clear, tape->task_group, (.y = gradient),
 			      .bytes = value.rows * value.columns * (int64_t)sizeof(float));

@@ -132,7 +132,7 @@ struct smalti_tile *smalti_tape_gradient(struct smalti_tape *tape, struct smalti
 /* Returns a value's gradient at this part, to be written or with *add added to; NULL: it has none. */
 struct smalti_tile *smalti_tape_into(struct smalti_tape *tape, struct smalti_value value, bool *add);
 /* The same of any value: an operation that makes several gradients at once makes all of them. */
-struct smalti_tile *smalti_tape_place(struct smalti_tape *tape, struct smalti_value value, bool *add);
+struct smalti_tile *smalti_tape_into_any(struct smalti_tape *tape, struct smalti_value value, bool *add);
 /* The same, but always to be added to. */
 struct smalti_tile *smalti_tape_onto(struct smalti_tape *tape, struct smalti_value value);
 /* Gives the gradient of `from`, which no one reads after this, to `to`. */

@@ -26,7 +26,7 @@ static void take_thirds(struct smalti_tape *tape, struct smalti_tile *row, int64
 {
 	bool add;
 	const int64_t third = to.columns * (int64_t)sizeof(float);
-	smalti_insert(slice_columns, tape->task_group, (.x = row, .y = smalti_tape_place(tape, to, &add)),
+	smalti_insert(slice_columns, tape->task_group, (.x = row, .y = smalti_tape_into_any(tape, to, &add)),
 		      .rows = 1, .parts = 1, .in = 3 * third, .first = first * third,
 		      .columns = to.rows * third);
 }

@@ -20,7 +20,6 @@ struct sum {
 struct lanes {
 	const struct smalti_trainer *trainer;
 	struct smalti_tile ***gradients; /* NULL: none yet, or they were added to another lane's */
-	bool *whole;                     /* the lane's samples were all inserted */
 	int64_t count;
 	int parts;
 	struct sum *sums; /* in the order of their insertion; each leaves one lane less */
@@ -131,21 +130,13 @@ static void add_parts(struct lanes *lanes)
 	}
 }
 
-static bool are_whole(const struct lanes *lanes, int64_t begin, int64_t end)
+/* Adds the lanes that the order adds behind so many samples, so that few lanes are needed at a time. */
+static int add_complete(struct lanes *lanes, const struct smalti_step_order *order, int64_t samples,
+			struct smalti_error *error)
 {
-	while (begin < end && begin < lanes->count && lanes->whole[begin])
-		begin++;
-	return begin >= smalti_min(end, lanes->count);
-}
-
-/* Adds the lanes of the tree (for s = 1, 2, 4, …: lane i += lane i + s, for i a multiple of 2·s) that are
- * complete, so that few lanes are needed at a time. */
-static int add_complete(struct lanes *lanes, int64_t samples, struct smalti_error *error)
-{
-	for (int64_t s = 1; s < lanes->count; s *= 2)
-		for (int64_t i = 0; i + s < lanes->count; i += 2 * s)
-			if (are_whole(lanes, i, i + 2 * s) && *of_lane(lanes, i) && *of_lane(lanes, i + s) &&
-			    add_lane(lanes, i, i + s, samples, error) < 0)
+	for (int64_t s = 1; s < order->lanes; s *= 2)
+		for (int64_t i = 0; i + s < order->lanes; i += 2 * s)
+			if (order->added[i + s] == samples && add_lane(lanes, i, i + s, samples, error) < 0)
 				return -1;
 	return 0;
 }
@@ -228,8 +219,7 @@ static int insert_samples(const struct work *w, const struct smalti_step_order *
 		if ((slot->begins && begin_lane(w->lanes, slot->lane, error) < 0) ||
 		    insert_sample(w, slot, error) < 0)
 			return -1;
-		w->lanes->whole[slot->lane] = slot->sample + order->lanes >= order->batch;
-		if (slot->ends && add_complete(w->lanes, w->window->inserted, error) < 0)
+		if (slot->ends && add_complete(w->lanes, order, i + 1, error) < 0)
 			return -1;
 	}
 	return 0;
@@ -380,7 +370,6 @@ int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_s
 	SCOPED(free) struct smalti_loss_parts *parts = smalti_calloc(o->batch, sizeof(*parts), error);
 	lanes.gradients =
 	    smalti_calloc(lanes.count, lanes.parts * (int64_t)sizeof(struct smalti_tile **), error);
-	lanes.whole = smalti_calloc(lanes.count, sizeof(*lanes.whole), error);
 	lanes.sums = smalti_calloc(lanes.count, sizeof(*lanes.sums), error);
 	const struct smalti_step_shape shape = smalti_step_shape_of(trainer, samples, o->batch);
 	struct smalti_pool_state pool;
@@ -390,12 +379,11 @@ int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_s
 		result->pixels += samples[i].height * samples[i].width;
 		result->caption_tokens += samples[i].tokens;
 	}
-	const int status = parts && lanes.gradients && lanes.whole && lanes.sums &&
+	const int status = parts && lanes.gradients && lanes.sums &&
 				   smalti_step_plan_choose(trainer, &shape, &trainer->plan, error) == 0
 			       ? make_step(trainer, samples, &lanes, parts, result, error)
 			       : -1;
 	free(lanes.gradients);
-	free(lanes.whole);
 	free(lanes.sums);
 	for (int64_t i = 0; i < o->batch; i++)
 		smalti_training_sample_free(&samples[i]);

@@ -15,12 +15,12 @@ struct smalti_training_state {
 	struct smalti_loss_scale scale;
 };
 
+enum { SMALTI_MIN_BAND = 128, SMALTI_MAX_BAND = 1024, SMALTI_STEP_BANDS = 4 };
+
 /* Returns the tokens in a band of a sample of so many tokens. A band's products read all weights and add to
  * all gradients, so larger bands are faster, up to SMALTI_MAX_BAND; but where a batch has few samples, their
  * bands are what is computed side by side. The rule does not ask the machine, because bits depend on the
  * bands. */
-enum { SMALTI_MIN_BAND = 128, SMALTI_MAX_BAND = 1024, SMALTI_STEP_BANDS = 4 };
-
 static inline int64_t smalti_training_tile_tokens(const struct smalti_train_options *options, int64_t tokens)
 {
 	const int64_t bands = (SMALTI_STEP_BANDS + options->batch - 1) / options->batch;
