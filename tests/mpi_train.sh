@@ -47,6 +47,21 @@ expect 0 '' "${mpirun[@]}" -n 3 "${train[@]}" --strategy data3 --optimizer came 
 same "alone/step-$steps/transformer" "shares/step-$steps/transformer"
 spread 4 --strategy hybrid:data2.patch2
 
+# The traces of two processes describe them as two nodes, on which a step is simulated.
+expect 0 '' "${mpirun[@]}" -n 2 "${train[@]}" --save-every 0 --strategy data2 --trace trace -o traced
+expect 0 '' "$SMALTI" simulate --measured trace,trace.1 --calibrate nodes.json
+python3 -c '
+import json
+machine = json.load(open("nodes.json"))
+assert machine["nodes"]["count"] == 2 and machine["nodes"]["network_gbs"] > 0 and machine["gpus"][0]["count"] == 2' || fail "$(cat nodes.json)"
+predict=("$SMALTI" train features --steps 3 --batch 2 --cpus 1 --save-every 0 --strategy data2 -o predicted --predict)
+expect 1 '2 processes, but 32-cores has 0 places' "${mpirun[@]}" -n 2 "${predict[@]}" 32-cores
+[ ! -e predicted ] || fail "training began without its prediction"
+if [ -x "${SMALTI_SIM:-$(dirname "$SMALTI")/../build-simgrid/smalti-sim}" ]; then
+    expect 0 'a step: ' "${mpirun[@]}" -n 2 "${predict[@]}" ./nodes.json
+    [ "$(grep -c '"predicted":{"machine":"calibrated","seconds":' predicted/log.jsonl)" -eq 1 ] || fail "log: $(cat predicted/log.jsonl)"
+fi
+
 # The most tiles of each rank are those that were planned, with layers one after the other.
 planned() {
     rm -rf planned

@@ -39,6 +39,11 @@ slow = [e | {"dur": e["dur"] * 1e3} if e["name"] == "gelu" else e for e in event
 json.dump(trace | {"traceEvents": slow}, open("slow.json", "w"))
 for name, times in ("zero", 0), ("fast", 1e-9):
     json.dump(trace | {"traceEvents": [e | {"dur": e["dur"] * times} if "dur" in e else e for e in events]}, open(name + ".json", "w"))
+ranks = {"ranks": {"count": 3, "gbs": 1.5, "us": 40}}
+json.dump(trace | ranks, open("ranks.json", "w"))
+json.dump(trace | ranks | {"traceEvents": [e for e in events if e["tid"] < 2], "links": [], "memories": [64 << 30]}, open("rank.json", "w"))
+json.dump(trace | {"ranks": {"count": 3, "gbs": 0, "us": 40}}, open("unjoined.json", "w"))
+json.dump(trace | {"ranks": {"count": 1e300, "gbs": 1, "us": 40}}, open("countless.json", "w"))
 events[1]["args"]["name"] = "CUDA 1.0 (T4 14.0 GiB)"
 json.dump(trace, open("heterogeneous.json", "w"))
 PYTHON
@@ -58,6 +63,22 @@ PYTHON
 # Memory is no slower than operands of attention came, whatever held up the rest.
 expect 0 '' "$SMALTI" simulate --measured slow.json --precision f16 --calibrate machine.json
 python3 -c 'import json; assert abs(json.load(open("machine.json"))["cpus"]["gbs"] / 0.1 - 1) < 0.02' || fail "slow: $(cat machine.json)"
+# Each process of an MPI job is a node: its devices, or its two cores together.
+while read -r file name products launch; do
+    expect 0 '' "$SMALTI" simulate --measured $file.json,$file.json --precision f16 --calibrate machine.json
+    python3 - $name "$products" "$launch" <<'PYTHON' || fail "$file: $(cat machine.json)"
+import json, sys
+machine = json.load(open("machine.json"))
+gpu, = machine["gpus"]
+def about(found, expected): return abs(found / expected - 1) < 0.02
+assert machine["nodes"] == {"count": 3, "network_gbs": 1.5, "network_us": 40}, machine["nodes"]
+assert gpu["count"] == 3 and gpu["name"].replace(" ", "-") == sys.argv[1] and machine["cpus"]["count"] == 2, machine
+assert about(gpu["tflops"]["products"]["f16"], float(sys.argv[2])) and about(gpu["launch_us"], float(sys.argv[3])), gpu
+PYTHON
+done <<'RANKS'
+ranks A100 100 10
+rank 2-cores 4 5
+RANKS
 while IFS='|' read -r status words options; do
     # shellcheck disable=SC2086 # several words
     refuse "$status" "$words" "$SMALTI" simulate $options --calibrate no.json
@@ -71,6 +92,8 @@ done <<'REFUSED'
 1|no memory of CPUs|--measured place.json
 1|no link between main memory and A100|--measured unlinked.json
 1|too few operations on CPUs|--measured few.json
+1|unjoined.json: "ranks": expected 2 to 128 processes and the link between them|--measured unjoined.json
+1|"ranks": expected 2 to 128 processes|--measured countless.json
 1|tasks on CPUs that take no time|--measured zero.json
 1|fast.json: the tasks' times give no machine that can be simulated: "gbs"|--measured fast.json
 REFUSED

@@ -26,22 +26,11 @@ two_ranks() {
         --mca btl_tcp_port_min_v4 20000 --mca btl_tcp_port_range_v4 64 -n 2 "$SMALTI" generate --cpus 1 -q --trace "$trace" "$@"
 }
 
-# two_nodes GBS: writes the machine of two nodes that compute as $work/core.json, and whose network has that rate.
-two_nodes() {
-    local core
-    core=$(tr -d '\n\t' <"$work/core.json" | sed 's/.*"cpus":{"name":"[^"]*",//; s/}$//')
-    cat >"$work/nodes.json" <<JSON
-{"name": "two nodes", "cpus": {"name": "other", $core, "gpus": [{"name": "core", "half_gflop": 0, ${core/\"count\":1/\"count\":2}],
- "links": {"pcie_gbs": 10, "pcie_us": 1, "host_gbs": 20}, "nodes": {"count": 2, "network_gbs": $1, "network_us": 50}}
-JSON
-}
-
-# twin STRATEGY: seconds by which a step is longer over 1 Gbit/s than over 10 GB/s, simulated.
+# twin STRATEGY: seconds by which a step is longer over 1 Gbit/s than over the loopback, simulated.
 twin() {
-    local gbs
-    for gbs in 10 0.125; do
-        two_nodes $gbs
-        "$SMALTI" simulate --machine "$work/nodes.json" --size 1024x1024 --steps 8 --strategy "${1}2" -p "$prompt" --json |
+    local machine
+    for machine in loopback 1gbit; do
+        "$SMALTI" simulate --machine "$work/$machine.json" --size 1024x1024 --steps 8 --strategy "${1}2" -p "$prompt" --json |
             sed 's/.*"step":\([0-9.e+-]*\).*/\1/'
     done | awk 'NR == 1 { fast = $1 } END { more = $1 - fast; print (more < 0 ? 0 : more) }'
 }
@@ -52,8 +41,9 @@ links() {
         have $tool || die "$tool is needed (Debian: util-linux, iproute2, openmpi-bin)"
     done
     work=$(mktemp -d)
-    "$SMALTI" generate -p "$prompt" --size 1024x1024 --steps 8 --cpus 1 --grain operation --trace "$work/core" -o "$work/image.png" -q
-    "$SMALTI" simulate --measured "$work/core" --calibrate "$work/core.json"
+    two_ranks none "$work/trace" -p "$prompt" --size 1024x1024 --steps 8 --grain operation -o "$work/image.png"
+    "$SMALTI" simulate --measured "$work/trace,$work/trace.1" --calibrate "$work/loopback.json"
+    sed 's/"network_gbs":.*/"network_gbs": 0.125,/' "$work/loopback.json" >"$work/1gbit.json"
     echo "| strategy | a step | over 1 Gbit/s | transfers | exposed | hidden | exposed in the twin |"
     echo "|---|---|---|---|---|---|---|"
     for strategy in patch ulysses ring displaced pipeline; do

@@ -13,17 +13,22 @@ int smalti_predict_check(const char *machine, const struct smalti_unpredicted *o
 {
 	struct smalti_simulated_machine read;
 	char path[PATH_MAX];
-	if (!machine)
+	if (!machine || smalti_ranks_own() > 0) /* rank 0 simulates */
 		return 0;
 	for (int i = 0; i < count; i++)
 		if (options[i].given)
 			return smalti_fail(error, SMALTI_EINVAL,
 					   "--predict: simulations do not know %s: leave one of them out",
 					   options[i].name);
-	if (smalti_ranks_count() > 1)
-		return smalti_fail(error, SMALTI_EUNSUPPORTED,
-				   "--predict: processes of MPI are not simulated: run it as one process");
-	return smalti_simulator_find(path, error) < 0 ? -1 : smalti_machine_read(machine, &read, error);
+	if (smalti_machine_read(machine, &read, error) < 0)
+		return -1;
+	if (smalti_ranks_count() > smalti_machine_gpus(&read) && smalti_ranks_count() > 1)
+		return smalti_fail(
+		    error, SMALTI_EUNSUPPORTED,
+		    "--predict: %d processes, but %s has %lld places: expected one for each, as "
+		    "'smalti simulate --calibrate' describes them from a --trace of such processes",
+		    smalti_ranks_count(), read.name, (long long)smalti_machine_gpus(&read));
+	return smalti_simulator_find(path, error);
 }
 
 struct smalti_simulate_options smalti_predict_begin(const char *machine, const struct smalti_session *session,
@@ -35,6 +40,10 @@ struct smalti_simulate_options smalti_predict_begin(const char *machine, const s
 	work.gpus = 0;
 	for (int worker = 0; worker < session->workers; worker++)
 		*(session->devices[worker] ? &work.gpus : &work.cpus) += 1;
+	if (smalti_ranks_count() > 1) {
+		work.gpus = smalti_ranks_count();
+		work.cpus = 1;
+	}
 	work.gpu_memory_limit = options->gpu_memory_limit;
 	work.sched = options->policy;
 	if (!work.sched)

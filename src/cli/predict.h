@@ -22,13 +22,13 @@ struct smalti_unpredicted {
 	bool given;
 };
 
-/* Fails if there is no such machine, no simulator, or an option that it does not know. A machine NULL was not
- * asked for. */
+/* Fails if there is no such machine, no simulator, or an option that it does not know, or if the machine has
+ * fewer GPUs than there are ranks. A machine NULL was not asked for; ranks other than 0 do not simulate. */
 int smalti_predict_check(const char *machine, const struct smalti_unpredicted *options, int count,
 			 struct smalti_error *error);
 
 /* Returns what is simulated where nothing else is said, on a machine with the session's workers and policy.
- */
+ * Of several ranks each is a GPU of the machine. */
 struct smalti_simulate_options smalti_predict_begin(const char *machine, const struct smalti_session *session,
 						    const struct smalti_session_options *options);
 

@@ -99,11 +99,8 @@ static int read_texts(struct smalti_plan *plan, struct smalti_error *error)
 int smalti_plan_strategy_prepare(struct smalti_session *session, const struct smalti_request *request,
 				 struct smalti_error *error)
 {
-	struct smalti_ranks_vote vote = {.any = smalti_is_auto(request->strategy) ||
-						smalti_is_auto(request->shares)};
-	if (smalti_ranks_agree(0, &vote, error) < 0)
-		return -1;
-	return vote.any ? smalti_rank_facts_gather(session, error) : 0;
+	return smalti_rank_facts_gather(
+	    session, smalti_is_auto(request->strategy) || smalti_is_auto(request->shares), error);
 }
 
 int smalti_plan_strategy_read(struct smalti_plan *plan, struct smalti_error *error)

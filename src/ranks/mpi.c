@@ -322,7 +322,7 @@ int smalti_ranks_open(double speed, bool bind, struct smalti_error *error)
 	if (ranks.count == 1)
 		return 0;
 	smalti_ranks_gather(&speed, sizeof(speed), ranks.speed);
-	return start(bind, error);
+	return smalti_ranks_agree(start(bind, error), NULL, error);
 }
 
 void smalti_ranks_close(void)

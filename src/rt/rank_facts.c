@@ -82,9 +82,12 @@ static int gather(const struct smalti_session *session, struct smalti_place_fact
 	return status < 0 ? -1 : smalti_ranks_links(facts->link, error);
 }
 
-int smalti_rank_facts_gather(struct smalti_session *session, struct smalti_error *error)
+int smalti_rank_facts_gather(struct smalti_session *session, bool wanted, struct smalti_error *error)
 {
-	if (smalti_ranks_count() == 1)
+	struct smalti_ranks_vote vote = {.any = wanted};
+	if (smalti_ranks_agree(0, &vote, error) < 0)
+		return -1;
+	if (smalti_ranks_count() == 1 || !vote.any || session->rank_facts)
 		return 0;
 	struct smalti_place_facts *facts = smalti_calloc(1, sizeof(*facts), error);
 	if (smalti_ranks_agree(facts ? 0 : -1, NULL, error) == 0 && facts &&

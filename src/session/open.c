@@ -12,6 +12,7 @@
 #include "rt/op_use.h"
 #include "rt/place_facts.h"
 #include "rt/places.h"
+#include "rt/rank_facts.h"
 #include "rt/replay.h"
 #include "rt/session.h"
 #include "rt/slowdown.h"
@@ -327,8 +328,10 @@ static int join_ranks(struct smalti_session *session, struct smalti_error *error
 	session->planned_workers = (int)smalti_ranks_min(session->workers);
 	session->memory = smalti_ranks_min(session->memory);
 	session->inserts_failed = smalti_ranks_count() > 1;
-	return smalti_ranks_open(smalti_places_speed(session->places, session->speeds, SMALTI_ANYWHERE),
-				 !smalti_session_oversubscribes(session), error);
+	if (smalti_ranks_open(smalti_places_speed(session->places, session->speeds, SMALTI_ANYWHERE),
+			      !smalti_session_oversubscribes(session), error) < 0)
+		return -1;
+	return smalti_rank_facts_gather(session, session->trace != NULL, error); /* traces have the links */
 }
 
 struct smalti_session *smalti_session_open(const struct smalti_session_options *options,

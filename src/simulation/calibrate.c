@@ -29,6 +29,8 @@ struct calibration {
 	struct kind kind[KINDS];
 	/* The slowest link between main memory and a device, and between devices; 0: none. */
 	struct smalti_machine_link host, peer;
+	int ranks;                          /* the processes of an MPI job; 0: one process */
+	struct smalti_machine_link network; /* the slowest between two of them */
 };
 
 /* Returns the sum of a task; NULL: none. Tasks without flops read files or pack weights. Tasks of several
@@ -114,6 +116,18 @@ static void add_link(struct smalti_machine_link *link, const cJSON *item)
 	link->latency = fmax(link->latency, latency);
 }
 
+static int add_ranks(struct calibration *calibration, const cJSON *ranks, struct smalti_error *error)
+{
+	const double count = smalti_json_number(ranks, "count");
+	add_link(&calibration->network, ranks);
+	if (!(count >= 2 && count <= SMALTI_MACHINE_GPUS && calibration->network.bandwidth > 0))
+		return smalti_fail(error, SMALTI_EFORMAT,
+				   "\"ranks\": expected 2 to %d processes and the link between them",
+				   SMALTI_MACHINE_GPUS);
+	calibration->ranks = (int)fmax(calibration->ranks, count);
+	return 0;
+}
+
 static int on_machine(void *user, const struct smalti_traced_machine *machine, struct smalti_error *error)
 {
 	struct calibration *calibration = user;
@@ -128,6 +142,8 @@ static int on_machine(void *user, const struct smalti_traced_machine *machine, s
 		    smalti_json_number(item, "from") == 0 || smalti_json_number(item, "to") == 0;
 		add_link(host ? &calibration->host : &calibration->peer, item);
 	}
+	if (machine->ranks && add_ranks(calibration, machine->ranks, error) < 0)
+		return -1;
 	return count_workers(calibration, machine, error);
 }
 
@@ -215,6 +231,21 @@ static bool fill_kind(cJSON *object, const struct kind *kind, int precision)
 	return good;
 }
 
+/* Returns all workers of a process as one, which is as fast as they are together. */
+static struct kind together(const struct kind *kind)
+{
+	struct kind one = *kind;
+	if (kind->workers > 1)
+		snprintf(one.name, sizeof(one.name), "%d cores", kind->workers);
+	one.workers = 1;
+	one.launch /= kind->workers;
+	one.moving.seconds /= kind->workers;
+	one.pictures.seconds /= kind->workers;
+	for (int work = 0; work < SMALTI_WORKS; work++)
+		one.operations[work].seconds /= kind->workers;
+	return one;
+}
+
 static bool fill_links(cJSON *object, const struct calibration *calibration)
 {
 	const struct smalti_machine_link *host = &calibration->host, *peer = &calibration->peer;
@@ -227,6 +258,35 @@ static bool fill_links(cJSON *object, const struct calibration *calibration)
 	return good;
 }
 
+static bool fill_nodes(cJSON *object, const struct calibration *calibration)
+{
+	return object && cJSON_AddNumberToObject(object, "count", calibration->ranks) &&
+	       add_number(object, "network_gbs", 1e-9 * calibration->network.bandwidth) &&
+	       add_number(object, "network_us", 1e6 * calibration->network.latency);
+}
+
+/* Fills in what computes beside main memory's CPUs: devices, or the processes of an MPI job without devices.
+ */
+static bool fill_places(cJSON *machine, struct calibration calibration, int precision)
+{
+	struct kind *place = &calibration.kind[DEVICE];
+	if (!place->workers) {
+		*place = together(&calibration.kind[CPU]);
+		calibration.host.bandwidth = bandwidth_of(place); /* it computes in its main memory */
+	}
+	if (calibration.ranks)
+		place->workers *= calibration.ranks;
+	cJSON *gpus = cJSON_AddArrayToObject(machine, "gpus");
+	cJSON *gpu = cJSON_CreateObject();
+	if (!gpus || !gpu || !cJSON_AddItemToArray(gpus, gpu)) {
+		cJSON_Delete(gpu);
+		return false;
+	}
+	return fill_kind(gpu, place, precision) &&
+	       fill_links(cJSON_AddObjectToObject(machine, "links"), &calibration) &&
+	       (!calibration.ranks || fill_nodes(cJSON_AddObjectToObject(machine, "nodes"), &calibration));
+}
+
 static bool fill(cJSON *machine, const struct calibration *calibration, int precision)
 {
 	cJSON *cpus = cJSON_AddStringToObject(machine, "name", "calibrated")
@@ -234,16 +294,8 @@ static bool fill(cJSON *machine, const struct calibration *calibration, int prec
 			  : NULL;
 	if (!cpus || !fill_kind(cpus, &calibration->kind[CPU], precision))
 		return false;
-	if (!calibration->kind[DEVICE].workers)
-		return true;
-	cJSON *gpus = cJSON_AddArrayToObject(machine, "gpus");
-	cJSON *gpu = cJSON_CreateObject();
-	if (!gpus || !gpu || !cJSON_AddItemToArray(gpus, gpu)) {
-		cJSON_Delete(gpu);
-		return false;
-	}
-	return fill_kind(gpu, &calibration->kind[DEVICE], precision) &&
-	       fill_links(cJSON_AddObjectToObject(machine, "links"), calibration);
+	return (!calibration->kind[DEVICE].workers && !calibration->ranks) ||
+	       fill_places(machine, *calibration, precision);
 }
 
 int smalti_calibrate(const char *files, enum smalti_work (*work_of)(const char *op), int precision,

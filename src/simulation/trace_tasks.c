@@ -69,6 +69,7 @@ static int read_trace(const cJSON *trace, const struct smalti_trace_reader *read
 		return smalti_fail(error, SMALTI_EFORMAT, "no tasks");
 	machine->memories = cJSON_GetObjectItemCaseSensitive(trace, "memories");
 	machine->links = cJSON_GetObjectItemCaseSensitive(trace, "links");
+	machine->ranks = cJSON_GetObjectItemCaseSensitive(trace, "ranks");
 	return reader->on_machine ? reader->on_machine(reader->user, machine, error) : 0;
 }
 

@@ -15,13 +15,15 @@ struct smalti_traced_task {
 
 enum { SMALTI_TRACE_WORKERS = 256, SMALTI_TRACE_WORKER_NAME = 96 };
 
-/* The machine of a trace. Places are memories with workers of their own; main memory is the first. */
+/* The machine of a process's trace. Places are memories with workers of their own; main memory is the first.
+ */
 struct smalti_traced_machine {
 	int workers;
 	char worker[SMALTI_TRACE_WORKERS][SMALTI_TRACE_WORKER_NAME]; /* StarPU's name */
 	double ended[SMALTI_TRACE_WORKERS]; /* the end of its last task so far, in microseconds; 0: none */
 	const cJSON *memories;              /* bytes of each place */
 	const cJSON *links;                 /* from, to, gbs, us */
+	const cJSON *ranks;                 /* count; gbs, us between two; NULL: one process */
 };
 
 /* Tells whether a worker of that name is a device's. */

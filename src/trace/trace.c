@@ -387,24 +387,24 @@ static void write_places(FILE *file, const struct smalti_trace *trace)
 	fputc(']', file);
 }
 
-/* Writes the bytes of each place of one process. */
+/* Writes the bytes of each place of this process. */
 static void write_memories(FILE *file, const struct smalti_trace *trace)
 {
 	fputs(",\"memories\":[", file);
-	for (int place = 0; smalti_ranks_count() == 1 && place < trace->places; place++)
+	for (int place = 0; place < trace->places; place++)
 		fprintf(file, "%s%" PRId64, place ? "," : "",
 			place ? smalti_place_facts_memory(trace->session, place) : trace->session->memory);
 	fputc(']', file);
 }
 
-/* Writes the links between places of one process, by StarPU's measurement, in 10^9 bytes a second and µs. A
+/* Writes the links between places of this process, by StarPU's measurement, in 10^9 bytes a second and µs. A
  * link that was too fast for StarPU's clock has no speed, and is left out. */
 static void write_links(FILE *file, const struct smalti_trace *trace)
 {
 	const struct smalti_places *places = trace->session->places;
 	const char *between = "";
 	fputs(",\"links\":[", file);
-	for (int from = 0; smalti_ranks_count() == 1 && from < trace->places; from++)
+	for (int from = 0; from < trace->places; from++)
 		for (int to = 0; to < trace->places; to++) {
 			const unsigned a = smalti_places_node(places, from),
 				       b = smalti_places_node(places, to);
@@ -415,6 +415,23 @@ static void write_links(FILE *file, const struct smalti_trace *trace)
 			between = ",";
 		}
 	fputc(']', file);
+}
+
+/* Writes how many ranks there are, and the slowest link between two of them. */
+static void write_ranks(FILE *file, const struct smalti_session *session)
+{
+	const struct smalti_place_facts *facts = session->rank_facts;
+	struct smalti_link_fact slowest = {(double)INFINITY, 0};
+	if (!facts)
+		return;
+	for (int from = 0; from < facts->count; from++)
+		for (int to = 0; to < from; to++) {
+			const struct smalti_link_fact *link = &facts->link[from * facts->count + to];
+			slowest.bandwidth = fmin(slowest.bandwidth, link->bandwidth);
+			slowest.latency = fmax(slowest.latency, link->latency);
+		}
+	fprintf(file, ",\"ranks\":{\"count\":%d,\"gbs\":%.6g,\"us\":%.6g}", facts->count,
+		1e-9 * slowest.bandwidth, 1e6 * slowest.latency);
 }
 
 static void write_bound(FILE *file)
@@ -440,6 +457,7 @@ int smalti_trace_write(struct smalti_trace *trace, struct smalti_error *error)
 	write_places(file, trace);
 	write_memories(file, trace);
 	write_links(file, trace);
+	write_ranks(file, trace->session);
 	if (trace->uses)
 		smalti_tile_uses_write_tiles(trace->uses, file);
 	write_bound(file);
