@@ -65,8 +65,8 @@ expect 0 '' "$SMALTI" simulate --measured slow.json --precision f16 --calibrate 
 python3 -c 'import json; assert abs(json.load(open("machine.json"))["cpus"]["gbs"] / 0.1 - 1) < 0.02' || fail "slow: $(cat machine.json)"
 # Each process of an MPI job is a node: its devices, or its two cores together.
 while read -r file name products launch; do
-    expect 0 '' "$SMALTI" simulate --measured $file.json,$file.json --precision f16 --calibrate machine.json
-    python3 - $name "$products" "$launch" <<'PYTHON' || fail "$file: $(cat machine.json)"
+    expect 0 '' "$SMALTI" simulate --measured "$file.json,$file.json" --precision f16 --calibrate machine.json
+    python3 - "$name" "$products" "$launch" <<'PYTHON' || fail "$file: $(cat machine.json)"
 import json, sys
 machine = json.load(open("machine.json"))
 gpu, = machine["gpus"]
