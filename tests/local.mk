@@ -134,6 +134,7 @@ dist_check_SCRIPTS += tests/parquet_to_jsonl.sh
 dist_check_SCRIPTS += tests/environments.sh
 dist_check_SCRIPTS += tests/export.sh
 dist_check_SCRIPTS += tests/export_disk.sh
+dist_check_SCRIPTS += tests/export_share.sh
 dist_check_SCRIPTS += tests/extract.sh
 dist_check_SCRIPTS += tests/lora.sh tests/train_lora.sh tests/step_cache.sh
 dist_check_SCRIPTS += tests/extract_golden.sh
@@ -219,7 +220,7 @@ libfolder_la_SOURCES = tests/features_directory.c tests/features_directory.h
 EXTRA_PROGRAMS += tests/make_directory
 tests_make_directory_LDADD = libfolder.la libcore.la
 CLEANFILES += tests/make_directory
-tests/export.log tests/export_disk.log tests/faults.log tests/report.log: tests/make_directory$(EXEEXT)
+tests/export.log tests/export_disk.log tests/export_share.log tests/faults.log tests/report.log: tests/make_directory$(EXEEXT)
 
 TESTS += $(dist_check_SCRIPTS) $(room_tests) tests/test_allocations tests/cuda/test_twins
 

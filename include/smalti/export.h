@@ -34,10 +34,13 @@ struct smalti_export_progress {
 	int64_t before; /**< rows of these that an earlier run processed */
 	int64_t safe;   /**< rows of these that are stored safely on disk: a stopped export continues there */
 	int64_t total;
-	int64_t failed; /**< rows that could not be exported, with those of an earlier run */
-	int64_t empty;  /**< rows without any features: items that had failed */
+	int64_t failed; /**< rows that could not be exported, with those of an earlier run; of a shared
+			   export only this call's */
+	int64_t empty;  /**< rows without any features: items that had failed; likewise */
 	int64_t files;  /**< written by this call */
-	bool complete;  /**< all rows are processed and stored safely on disk */
+	/** Who has all that is left, or the lock, for a person; NULL: nobody is waited for. */
+	const char *waits_for;
+	bool complete; /**< all rows are processed and stored safely on disk */
 };
 
 struct smalti_export_options {
@@ -46,6 +49,11 @@ struct smalti_export_options {
 	enum smalti_export_format format;
 	int64_t shard_bytes; /**< approximate size of files of safetensors and webdataset; 0: 1 GiB */
 	bool restart;        /**< start again instead of resuming */
+	/** Share the export, of SMALTI_EXPORT_PIXART alone, with all processes that call this for `output`,
+	 * on any machines that see both directories: each writes a part, and it ends when all is written. */
+	bool share;
+	int64_t lease_seconds; /**< seconds without a sign of life after which the part of a process on
+				  another machine is taken over; 0: 300 */
 	/** Called after each row, if not NULL; false stops the export, which can be resumed. */
 	bool (*on_progress)(void *user, const struct smalti_export_progress *progress);
 	/** Called for each row that could not be exported, if not NULL. */

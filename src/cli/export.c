@@ -26,6 +26,13 @@ static const struct smalti_option rows[] = {
      .maximum = INT64_C(1) << 40, SMALTI_GIVEN(TYPE, has_shard_bytes)},
     {SMALTI_FLAG(TYPE, export.restart), "restart", 0, NULL,
      "start again instead of resuming; files of the same names are replaced"},
+    {SMALTI_FLAG(TYPE, export.share), "share", 0, NULL,
+     "share the export to pixart with all processes that run this command, on any machines that see both "
+     "directories: each writes a part"},
+    {SMALTI_INT64(TYPE, export.lease_seconds), "lease", 0, "SECONDS",
+     "with --share: seconds without activity after which the work of a process on another machine is taken "
+     "over",
+     .minimum = 2, .maximum = 86400},
 
     {SMALTI_GROUP("Output")},
     {SMALTI_FLAG(TYPE, json), "json", 0, NULL,
@@ -33,13 +40,15 @@ static const struct smalti_option rows[] = {
     {SMALTI_FLAG(TYPE, quiet), "quiet", 'q', NULL, "print errors only"},
 };
 
-static const struct smalti_export_settings defaults = {.json = false};
+static const struct smalti_export_settings defaults = {.export = {.lease_seconds = 300}};
 
 static const struct smalti_example examples[] = {
     {"Export for PixArt's training, beside the images in InternImgs",
      "smalti export features --format pixart -o dataset/InternData"},
     {"Write webdataset files of about 512 MiB",
      "smalti export features -f webdataset --shard-bytes 512M -o tars"},
+    {"Export with other machines, which run the same command",
+     "smalti export features --format pixart -o /shared/InternData --share"},
     {NULL, NULL},
 };
 
@@ -60,7 +69,11 @@ static bool on_watch(void *user, const struct smalti_export_progress *progress)
 	if (e->checking && !progress->checking)
 		smalti_progress_begin(&e->shown, stderr, "items", e->settings->quiet);
 	e->checking = progress->checking;
-	smalti_progress_within(&e->shown, 0, progress->checking ? "comparing names" : "");
+	char detail[SMALTI_PROGRESS_DETAIL] = "";
+	if (progress->waits_for)
+		snprintf(detail, sizeof(detail), "waiting for %.*s", SMALTI_PROGRESS_DETAIL - 16,
+			 progress->waits_for);
+	smalti_progress_within(&e->shown, 0, progress->checking ? "comparing names" : detail);
 	smalti_progress_update(&e->shown, progress->rows - progress->before,
 			       progress->total - progress->before);
 	return !smalti_signals_caught() && !e->broken;

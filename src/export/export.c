@@ -2,6 +2,7 @@
 #include "export/export.h"
 #include "base/file.h"
 #include "share/hold.h"
+#include "share/list.h"
 
 #include <sys/stat.h>
 
@@ -102,8 +103,7 @@ static int write_row(struct smalti_export_run *run, const struct smalti_features
 	return refuse(run, &cause);
 }
 
-/* Returns 1, or 0 after the last row. */
-static int export_row(struct smalti_export_run *run, struct smalti_features *reader,
+int smalti_export_row(struct smalti_export_run *run, struct smalti_features *reader,
 		      struct smalti_error *error)
 {
 	struct smalti_error cause = SMALTI_NO_ERROR;
@@ -122,11 +122,11 @@ static int export_row(struct smalti_export_run *run, struct smalti_features *rea
 	return found != 0;
 }
 
-static int export_rows(struct smalti_export_run *run, struct smalti_features *reader,
-		       struct smalti_error *error)
+static int write_rows(struct smalti_export_run *run, struct smalti_features *reader,
+		      struct smalti_error *error)
 {
 	for (int status = 1; status;) {
-		status = export_row(run, reader, error);
+		status = smalti_export_row(run, reader, error);
 		if (status > 0 && run->settled && smalti_export_save(run, error))
 			status = -1;
 		run->settled = false;
@@ -152,6 +152,35 @@ static int settle(struct smalti_export_run *run, int status, struct smalti_error
 	return -1;
 }
 
+static int export_rows(struct smalti_export_run *run, struct smalti_error *error)
+{
+	SCOPED(smalti_features_close)
+	struct smalti_features *reader = smalti_export_open(run, run->progress->rows, error);
+	return reader ? settle(run, write_rows(run, reader, error), error) : -1;
+}
+
+/* Begins the format, writes rows in it, and ends it. */
+static int with_format(struct smalti_export_run *run,
+		       int (*write)(struct smalti_export_run *run, struct smalti_error *error),
+		       struct smalti_error *error)
+{
+	smalti_writer_clean(run->options->output, false);
+	SCOPED(free) void *state = run->state = smalti_calloc(1, run->kind->state_bytes, error);
+	if (!state)
+		return -1;
+	int status = run->kind->begin ? run->kind->begin(run, error) : 0;
+	if (!status)
+		status = write(run, error);
+	run->kind->end(run);
+	return status;
+}
+
+/* Looks for what is wrong before anything is written. */
+static int check_names(struct smalti_export_run *run, struct smalti_error *error)
+{
+	return run->kind->check ? run->kind->check(run, error) : 0;
+}
+
 static int export_all(struct smalti_export_run *run, struct smalti_error *error)
 {
 	SCOPED(smalti_hold_close)
@@ -161,18 +190,18 @@ static int export_all(struct smalti_export_run *run, struct smalti_error *error)
 	if (run->progress->complete)
 		return 0; /* since it was looked at */
 	run->progress->before = run->progress->rows;
-	SCOPED(smalti_features_close)
-	struct smalti_features *reader = smalti_export_open(run, run->progress->rows, error);
-	if (!reader)
-		return -1;
-	smalti_writer_clean(run->options->output, false);
-	SCOPED(free) void *state = run->state = smalti_calloc(1, run->kind->state_bytes, error);
-	if (!state)
-		return -1;
-	int status = run->kind->begin ? run->kind->begin(run, error) : 0;
-	if (!status)
-		status = settle(run, export_rows(run, reader, error), error);
-	run->kind->end(run);
+	return with_format(run, export_rows, error);
+}
+
+static int export_shared(struct smalti_export_run *run, struct smalti_error *error)
+{
+	int status = smalti_export_join(run, error);
+	run->progress->before = run->progress->rows;
+	if (status == 0 && run->progress->rows == 0) /* else another process has compared the names */
+		status = check_names(run, error);
+	if (status == 0)
+		status = with_format(run, smalti_export_ranges, error);
+	smalti_shared_list_close(run->list);
 	return status;
 }
 
@@ -193,6 +222,10 @@ static int export_opened(struct smalti_export_run *run, struct smalti_error *err
 	smalti_features_info(run->features, &run->info);
 	run->dtype = (enum smalti_dtype)run->info.type;
 	run->progress->total = run->info.rows;
+	if (run->options->share)
+		return export_shared(run, error);
+	if (smalti_export_check_alone(run, error) < 0)
+		return -1;
 	const int found = run->options->restart ? 0 : smalti_export_load(run, error);
 	if (found < 0)
 		return -1;
@@ -201,7 +234,7 @@ static int export_opened(struct smalti_export_run *run, struct smalti_error *err
 		smalti_hold_clean(run->options->output);
 		return 0;
 	}
-	if (!found && run->kind->check && run->kind->check(run, error))
+	if (!found && check_names(run, error) < 0)
 		return -1;
 	return export_all(run, error);
 }
@@ -214,8 +247,19 @@ static int check_options(const struct smalti_export_options *options,
 	    smalti_check_text(options->directory, "directory of features", error) ||
 	    smalti_check_text(options->output, "directory for what is exported", error) ||
 	    smalti_check_range(options->format, 0, SMALTI_EXPORT_WEBDATASET, "format of the export", error) ||
-	    smalti_check_range(options->shard_bytes, 0, INT64_MAX, "bytes of a file", error))
+	    smalti_check_range(options->shard_bytes, 0, INT64_MAX, "bytes of a file", error) ||
+	    smalti_check_range(options->lease_seconds, 0, SMALTI_LEASE_MAX, "seconds of a lease", error))
 		return -1;
+	if (options->share && options->format != SMALTI_EXPORT_PIXART)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "processes cannot share an export to %s, whose files follow from the rows "
+				   "before them: expected pixart",
+				   kinds[options->format]->name);
+	if (options->share && options->restart)
+		return smalti_fail(error, SMALTI_EINVAL,
+				   "an export that processes share cannot start again: remove %s while none "
+				   "of them runs",
+				   options->output);
 	return check_directories(options, error);
 }
 

@@ -11,6 +11,7 @@
 SCOPED_RELEASE(struct smalti_features *, smalti_features_close)
 
 struct smalti_export_run;
+struct smalti_shared_list;
 
 /* One format: src/export/NAME.c. */
 struct smalti_export_kind {
@@ -58,16 +59,35 @@ struct smalti_export_run {
 	struct smalti_features_info info;
 	enum smalti_dtype dtype; /* of the features' values */
 	struct smalti_export_progress *progress;
-	int64_t shards; /* complete ones, of all runs */
-	bool in_shard;  /* one is begun */
-	bool settled;   /* set by the format: all rows until now are safe on the disk */
-	void *state;    /* the format's own */
+	int64_t shards;                  /* complete ones, of all runs */
+	bool in_shard;                   /* one is begun */
+	bool settled;                    /* set by the format: all rows until now are safe on the disk */
+	void *state;                     /* the format's own */
+	struct smalti_shared_list *list; /* of rows that processes share; NULL: one process exports */
 };
 
 /* Reads what an earlier run has left in OUTPUT/.smalti-export.json: 1 and the progress, 0 if there is none,
  * -1 if it is of another export. */
 int smalti_export_load(struct smalti_export_run *run, struct smalti_error *error);
 int smalti_export_save(const struct smalti_export_run *run, struct smalti_error *error);
+/* Returns the path of that file; NULL with an error; free with free(). */
+char *smalti_export_state_path(const struct smalti_export_run *run, struct smalti_error *error);
+/* Hashes all that another directory's rows would differ in. */
+enum { SMALTI_EXPORT_DIGEST = 17 };
+void smalti_export_digest(const struct smalti_export_run *run, char text[SMALTI_EXPORT_DIGEST]);
+
+/* What processes that share an export tell each other lies in OUTPUT/.share (share/list.h). */
+#define SMALTI_EXPORT_SHARE ".share"
+/* Joins them. SMALTI_EINVAL: OUTPUT has an export of another kind. */
+int smalti_export_join(struct smalti_export_run *run, struct smalti_error *error);
+/* Writes what is left, in ranges that this process claims, and waits for those of others. */
+int smalti_export_ranges(struct smalti_export_run *run, struct smalti_error *error);
+/* Fails with SMALTI_EINVAL if processes share the export. */
+int smalti_export_check_alone(const struct smalti_export_run *run, struct smalti_error *error);
+
+/* Writes the reader's next row: 1; 0 after the last; -1. A row that cannot be exported is counted. */
+int smalti_export_row(struct smalti_export_run *run, struct smalti_features *reader,
+		      struct smalti_error *error);
 
 /* Opens a reader of the rows from number `skip` on; NULL with an error. */
 struct smalti_features *smalti_export_open(const struct smalti_export_run *run, int64_t skip,

@@ -4,6 +4,7 @@ libcore_la_SOURCES += \
 	src/export/name.c \
 	src/export/pixart.c \
 	src/export/safetensors.c \
+	src/export/share.c \
 	src/export/sharding.c \
 	src/export/state.c \
 	src/export/webdataset.c

@@ -5,6 +5,7 @@
 #include "base/set.h"
 #include "checkpoint/npy.h"
 #include "export/export.h"
+#include "features/reader.h"
 
 #include <fcntl.h>
 #include <xxhash.h>
@@ -49,7 +50,8 @@ static int compare(const struct smalti_features_row *row, const char *name, cons
 static int find_other(const struct smalti_export_run *run, const char *name, const char *key,
 		      struct smalti_error *error)
 {
-	SCOPED(smalti_features_close) struct smalti_features *reader = smalti_export_open(run, 0, error);
+	SCOPED(smalti_features_close)
+	struct smalti_features *reader = smalti_features_open_heads(run->options->directory, error);
 	int status = reader ? 0 : -1;
 	for (int found = 1; !status && found;) {
 		struct smalti_features_row row;
@@ -78,7 +80,8 @@ static int check_row(struct smalti_export_run *run, const struct smalti_features
 static int check(struct smalti_export_run *run, struct smalti_error *error)
 {
 	struct smalti_set names = {0};
-	SCOPED(smalti_features_close) struct smalti_features *reader = smalti_export_open(run, 0, error);
+	SCOPED(smalti_features_close)
+	struct smalti_features *reader = smalti_features_open_heads(run->options->directory, error);
 	struct smalti_export_progress *progress = run->progress;
 	int status = reader ? 0 : -1;
 	progress->checking = true;

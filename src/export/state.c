@@ -8,8 +8,7 @@ enum { LARGEST = 1 << 16 };
 
 static const int64_t MOST = (INT64_C(1) << 53) - 1;
 
-/* Hashes all that another directory's rows would differ in. */
-static void print_digest(const struct smalti_export_run *run, char text[17])
+void smalti_export_digest(const struct smalti_export_run *run, char text[SMALTI_EXPORT_DIGEST])
 {
 	const struct smalti_features_info *info = &run->info;
 	const int64_t numbers[] = {info->rows,       info->type,       info->caption_count,
@@ -19,10 +18,10 @@ static void print_digest(const struct smalti_export_run *run, char text[17])
 	for (int i = 0; i < info->caption_count; i++)
 		digest = XXH3_64bits_withSeed(info->captions[i], strlen(info->captions[i]), digest);
 	digest = XXH3_64bits_withSeed(info->provenance, strlen(info->provenance), digest);
-	snprintf(text, 17, "%016" PRIx64, digest);
+	snprintf(text, SMALTI_EXPORT_DIGEST, "%016" PRIx64, digest);
 }
 
-static char *state_path(const struct smalti_export_run *run, struct smalti_error *error)
+char *smalti_export_state_path(const struct smalti_export_run *run, struct smalti_error *error)
 {
 	return smalti_format(error, "%s/.smalti-export.json", run->options->output);
 }
@@ -31,8 +30,8 @@ static int compare(const struct smalti_export_run *run, const cJSON *state, stru
 {
 	const char *format = NULL, *digest = NULL, *differs = NULL;
 	int64_t shard_bytes = 0;
-	char features[17];
-	print_digest(run, features);
+	char features[SMALTI_EXPORT_DIGEST];
+	smalti_export_digest(run, features);
 	if (smalti_json_string(state, "format", SMALTI_JSON_REQUIRED, &format, error) ||
 	    smalti_json_string(state, "features", SMALTI_JSON_REQUIRED, &digest, error) ||
 	    smalti_json_int(state, "shard_bytes", SMALTI_JSON_REQUIRED, 0, MOST, &shard_bytes, error))
@@ -66,7 +65,7 @@ static int read_state(struct smalti_export_run *run, const cJSON *state, struct 
 
 int smalti_export_load(struct smalti_export_run *run, struct smalti_error *error)
 {
-	SCOPED(free) char *path = state_path(run, error);
+	SCOPED(free) char *path = smalti_export_state_path(run, error);
 	if (!path)
 		return -1;
 	int status = 0;
@@ -83,8 +82,8 @@ int smalti_export_load(struct smalti_export_run *run, struct smalti_error *error
 int smalti_export_save(const struct smalti_export_run *run, struct smalti_error *error)
 {
 	const struct smalti_export_progress *progress = run->progress;
-	char features[17];
-	print_digest(run, features);
+	char features[SMALTI_EXPORT_DIGEST];
+	smalti_export_digest(run, features);
 	SCOPED(cJSON_Delete) cJSON *state = cJSON_CreateObject();
 	cJSON_AddStringToObject(state, "format", run->kind->name);
 	cJSON_AddStringToObject(state, "features", features);
@@ -94,7 +93,7 @@ int smalti_export_save(const struct smalti_export_run *run, struct smalti_error 
 	cJSON_AddNumberToObject(state, "empty", (double)progress->empty);
 	cJSON_AddNumberToObject(state, "shards", (double)run->shards);
 	cJSON_AddBoolToObject(state, "complete", progress->complete);
-	SCOPED(free) char *path = state_path(run, error);
+	SCOPED(free) char *path = smalti_export_state_path(run, error);
 	const int status = path ? smalti_json_write(path, state, error) : -1;
 	if (!status)
 		run->progress->safe = progress->rows;

@@ -162,6 +162,20 @@ struct smalti_features *smalti_features_open(const char *directory,
 	return NULL;
 }
 
+static int wants_none(void *user, const struct smalti_features_row *head, struct smalti_error *error)
+{
+	(void)user, (void)head, (void)error;
+	return 0;
+}
+
+struct smalti_features *smalti_features_open_heads(const char *directory, struct smalti_error *error)
+{
+	struct smalti_features *features = smalti_features_open(directory, NULL, error);
+	if (features)
+		features->source.wants = wants_none;
+	return features;
+}
+
 void smalti_features_close(struct smalti_features *features)
 {
 	if (!features)

@@ -76,6 +76,9 @@ struct smalti_features_source {
 	void *user;
 };
 
+/* Opens the directory's rows without their token ids and values, which are NULL. */
+struct smalti_features *smalti_features_open_heads(const char *directory, struct smalti_error *error);
+
 /* A row that cannot be read has its index. */
 int smalti_features_source_next(struct smalti_features_source *source, struct smalti_features_row *row,
 				struct smalti_error *error);

@@ -6,7 +6,7 @@
 #include "share/spans.h"
 
 static const struct smalti_identity_format format = {
-    .format = "smalti share", .version = 1, .older = "name another directory for the images"};
+    .format = "smalti share", .version = 1, .older = "name another directory"};
 
 struct smalti_shared_list {
 	struct smalti_member member;
