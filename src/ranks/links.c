@@ -50,12 +50,12 @@ static double one_way(void *memory, size_t bytes, int partner)
 	return shortest;
 }
 
+/* On a busy machine the latency may come out as longer than all of a large message. */
 static struct smalti_link_fact measure(void *memory, int partner)
 {
-	static const double min = 1e-9;
 	const double latency = one_way(memory, SMALL, partner);
 	const double seconds = one_way(memory, LARGE, partner);
-	return (struct smalti_link_fact){LARGE / fmax(seconds - latency, min), latency};
+	return (struct smalti_link_fact){LARGE / fmax(seconds - latency, 0.1 * seconds), latency};
 }
 
 /* Copies the lower rank's measurement to the other direction. */
