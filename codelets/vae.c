@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
 #include "kernels/conv_band.h"
-#include "kernels/layout.h"
-
-int smalti_cpu_latent_rows(const struct latent_rows_data *data, const struct latent_rows_arguments *a,
-			   struct smalti_error *error)
-{
-	(void)error;
-	smalti_planes_to_pixels(a->channels, a->height, a->width, a->first_row, a->rows, a->scale,
-				data->planes, data->y);
-	return 0;
-}
 
 double smalti_conv_result_bytes(const struct conv_arguments *a)
 {
@@ -29,24 +19,6 @@ int smalti_cpu_read_rows(const struct read_rows_data *data, const struct read_ro
 			 struct smalti_error *error)
 {
 	return a->source(a->user, a->first, a->rows, a->width, data->y, error);
-}
-
-int smalti_cpu_posterior_rows(const struct posterior_rows_data *data,
-			      const struct posterior_rows_arguments *a, struct smalti_error *error)
-{
-	(void)error;
-	smalti_posterior_to_planes(a->channels, a->height, a->width, a->first_row, a->rows, data->moments,
-				   data->planes);
-	return 0;
-}
-
-int smalti_cpu_edges(const struct edges_data *data, const struct edges_arguments *a,
-		     struct smalti_error *error)
-{
-	(void)error;
-	smalti_band_edges(a->rows, a->width, a->channels, a->groups, data->x, data->top, data->bottom,
-			  data->moments);
-	return 0;
 }
 
 int smalti_cpu_conv(const struct conv_data *data, const struct conv_arguments *a, struct smalti_error *error)
