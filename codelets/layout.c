@@ -51,9 +51,3 @@ int smalti_copy_floats(void *user, int64_t count, const float *values, struct sm
 	memcpy(user, values, (size_t)count * sizeof(*values));
 	return 0;
 }
-
-int smalti_cpu_deliver(const struct deliver_data *data, const struct deliver_arguments *a,
-		       struct smalti_error *error)
-{
-	return a->sink ? a->sink(a->user, a->count, data->x, error) : 0;
-}

@@ -3,6 +3,7 @@ libcore_la_SOURCES += \
 	codelets/attention.c \
 	codelets/backward.c \
 	codelets/codelets.def codelets/codelets.h codelets/table.c \
+	codelets/conv.c \
 	codelets/cpus.c \
 	codelets/devices.c codelets/devices.h \
 	codelets/dit.c \
@@ -13,7 +14,6 @@ libcore_la_SOURCES += \
 	codelets/sampler.c \
 	codelets/shards.c \
 	codelets/train.c \
-	codelets/vae.c \
 	codelets/device_attention.c \
 	codelets/device_backward.c \
 	codelets/device_conv.c \

@@ -63,7 +63,6 @@ libcore_la_SOURCES += \
 	src/kernels/cpu/rows.c src/kernels/rows.h \
 	src/kernels/cpu/layout.c \
 	src/kernels/cpu/conv.c \
-	src/kernels/conv_band.h src/kernels/cpu/conv_band.c \
 	src/kernels/cpu/attend.c \
 	src/kernels/cpu/dispatch.c src/kernels/kernels.def src/kernels/kernels.h \
 	src/kernels/cpu/groupnorm.c \
