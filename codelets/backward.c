@@ -3,35 +3,6 @@
 #include "codelets/codelets.h"
 #include "kernels/kernels.h"
 
-double smalti_attention_backward_bytes(const struct attention_backward_arguments *a)
-{
-	const int64_t queries = (a->add_queries ? 3 : 2) * a->queries, keys = (a->add_keys ? 4 : 2) * a->keys;
-	return smalti_bytes(a->dtype, 2 * a->queries + 2 * a->keys, a->heads * a->head_dim) +
-	       smalti_bytes(SMALTI_F32, queries + keys, a->heads * a->head_dim) +
-	       smalti_bytes(SMALTI_F32, a->queries, a->heads);
-}
-
-int smalti_cpu_attention_backward(const struct attention_backward_data *data,
-				  const struct attention_backward_arguments *a, struct smalti_error *error)
-{
-	const int64_t width = a->heads * a->head_dim;
-	const struct smalti_attention_backward attention = {
-	    .queries = a->queries,
-	    .keys = a->keys,
-	    .heads = a->heads,
-	    .head_dim = a->head_dim,
-	    .kv_stride = 2 * width,
-	    .dtype = a->dtype,
-	    .scale = a->scale,
-	    .add_queries = a->add_queries,
-	    .add_keys = a->add_keys,
-	};
-	const void *v = (const char *)data->kv + width * smalti_dtype_bytes(a->dtype);
-	const struct smalti_attention_values values = {data->q, data->kv, v, data->y, data->lse, data->gy};
-	const struct smalti_attention_gradients gradients = {data->gq, data->gkv, (float *)data->gkv + width};
-	return smalti_attention_backward(&attention, &values, &gradients, error);
-}
-
 int smalti_cpu_linear_input(const struct linear_input_data *data, const struct linear_input_arguments *a,
 			    struct smalti_error *error)
 {

@@ -1,6 +1,7 @@
 libcore_la_SOURCES += \
 	codelets/argument_structs.h codelets/arguments.h \
 	codelets/attention.c \
+	codelets/attention_backward.c \
 	codelets/backward.c \
 	codelets/codelets.def codelets/codelets.h codelets/table.c \
 	codelets/conv.c \

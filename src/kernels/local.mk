@@ -56,7 +56,6 @@ libcore_la_SOURCES += \
 	src/kernels/scratch.c \
 	src/kernels/conditioning.h src/kernels/layout.h src/kernels/resize.h \
 	src/kernels/cpu/conditioning.c \
-	src/kernels/cpu/attention_backward.c \
 	src/kernels/cpu/dense.c \
 	src/kernels/cpu/contrast.c src/kernels/contrast.h \
 	src/kernels/cpu/matches.c src/kernels/match.h src/kernels/matches.h \
