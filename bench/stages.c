@@ -47,12 +47,9 @@ int smalti_stage_size(struct smalti_stage_run *run, int64_t native, int64_t mult
 
 struct smalti_tile *smalti_stage_noise(struct smalti_task_group *task_group, int64_t rows, int64_t columns)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
-	float *values = smalti_calloc(rows, columns * (int64_t)sizeof(*values), &error);
-	if (!values) {
-		smalti_task_group_break(task_group, &error);
+	float *values = smalti_task_group_calloc(task_group, rows, columns * (int64_t)sizeof(*values));
+	if (!values)
 		return NULL;
-	}
 	uint32_t state = 1;
 	for (int64_t i = 0; i < rows * columns; i++) {
 		state = state * 1664525u + 1013904223u;

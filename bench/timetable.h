@@ -32,28 +32,40 @@ void smalti_timetable_free(struct smalti_timetable *plan);
 struct smalti_timetable *smalti_timetable_recorded(const struct smalti_task_schedule *schedule,
 						   struct smalti_error *error);
 
+/* What a tile is to its link: weights, which are there from the beginning and come ahead of their tasks, do
+ * not delay what tasks have made. */
+enum smalti_timetable_lane { SMALTI_TIMETABLE_WEIGHTS, SMALTI_TIMETABLE_MADE, SMALTI_TIMETABLE_LANES };
+
+/* Until when a place receives, or sends, tiles. */
+struct smalti_timetable_lanes {
+	double free_at[SMALTI_TIMETABLE_LANES];
+};
+
 /* timetable_model.c: the state of a schedule that is being made, task by task. */
-struct smalti_timetable_model;
+struct smalti_timetable_model {
+	const struct smalti_task_schedule *schedule;
+	struct smalti_timetable_rules rules;
+	int64_t *ends;  /* the tasks in the order of their ends in the run */
+	int64_t *waits; /* of each task: how many of those had ended when it was inserted */
+	double *pause;  /* of each task: seconds from when it could be inserted to when it was */
+	/* The schedule so far. */
+	double *end;      /* of each task; INFINITY: not added */
+	double *free_at;  /* of each worker */
+	double *valid_at; /* of each tile at each place; INFINITY: it is not there */
+	struct smalti_timetable_lanes *receives, *sends; /* of each place */
+	double *inserted_at;                             /* of the tasks before `inserted` */
+	double *ended_at; /* when the first so many of `ends` have ended; up to `ended` */
+	int64_t inserted, ended;
+};
 struct smalti_timetable_model *smalti_timetable_model_new(const struct smalti_task_schedule *schedule,
 							  struct smalti_timetable_rules rules,
 							  struct smalti_error *error);
 void smalti_timetable_model_free(struct smalti_timetable_model *model);
 /* Begins a new schedule, without tasks. */
 void smalti_timetable_model_reset(struct smalti_timetable_model *model);
-/* Returns the seconds from when a task could be inserted to when it was. */
-double smalti_timetable_model_pause(const struct smalti_timetable_model *model, int64_t task);
-/* Return the tasks in the order of their ends in the run, and how many of them had ended when this one was
- * inserted. @{ */
-int64_t smalti_timetable_model_end(const struct smalti_timetable_model *model, int64_t index);
-int64_t smalti_timetable_model_waits(const struct smalti_timetable_model *model, int64_t task);
-/* @} */
-/* Returns the first task that is not inserted yet. */
-int64_t smalti_timetable_model_inserted(const struct smalti_timetable_model *model);
 /* Returns when the task could begin at a place, as far as what it waits for decides; all of that has been
  * added. */
 double smalti_timetable_model_ready(const struct smalti_timetable_model *model, int64_t task, int place);
-/* Returns when a worker becomes free. */
-double smalti_timetable_model_free_at(const struct smalti_timetable_model *model, int worker);
 /* Adds the task, which is inserted, and whose predecessors were added, to its worker. */
 void smalti_timetable_model_add(struct smalti_timetable_model *model, int64_t task, int worker,
 				struct smalti_timetable *plan);

@@ -3,35 +3,10 @@
 
 #include <math.h>
 
-/* What a tile is to its link: weights, which are there from the beginning and come ahead of their tasks, do
- * not delay what tasks have made. */
-enum lane { WEIGHTS, MADE, LANES };
-
-/* Until when a place receives, or sends, tiles. */
-struct lanes {
-	double free_at[LANES];
-};
-
 /* How a tile comes to a place. */
 struct way {
 	int from; /* -1: it has to come from nowhere */
 	double begin, end;
-};
-
-struct smalti_timetable_model {
-	const struct smalti_task_schedule *schedule;
-	struct smalti_timetable_rules rules;
-	int64_t *ends;  /* the tasks in the order of their ends in the run */
-	int64_t *waits; /* of each task: how many of those had ended when it was inserted */
-	double *pause;  /* of each task: seconds from when it could be inserted to when it was */
-	/* The schedule so far. */
-	double *end;                    /* of each task; INFINITY: not added */
-	double *free_at;                /* of each worker */
-	double *valid_at;               /* of each tile at each place; INFINITY: it is not there */
-	struct lanes *receives, *sends; /* of each place */
-	double *inserted_at;            /* of the tasks before `inserted` */
-	double *ended_at;               /* when the first so many of `ends` have ended; up to `ended` */
-	int64_t inserted, ended;
 };
 
 void smalti_timetable_model_free(struct smalti_timetable_model *m)
@@ -142,41 +117,16 @@ void smalti_timetable_model_reset(struct smalti_timetable_model *m)
 	insert(m);
 }
 
-double smalti_timetable_model_pause(const struct smalti_timetable_model *m, int64_t task)
+static enum smalti_timetable_lane lane_of(const struct smalti_timetable_model *m, int64_t tile)
 {
-	return m->pause[task];
-}
-
-int64_t smalti_timetable_model_waits(const struct smalti_timetable_model *m, int64_t task)
-{
-	return m->waits[task];
-}
-
-int64_t smalti_timetable_model_end(const struct smalti_timetable_model *m, int64_t index)
-{
-	return m->ends[index];
-}
-
-int64_t smalti_timetable_model_inserted(const struct smalti_timetable_model *m)
-{
-	return m->inserted;
-}
-
-double smalti_timetable_model_free_at(const struct smalti_timetable_model *m, int worker)
-{
-	return m->free_at[worker];
-}
-
-static enum lane lane_of(const struct smalti_timetable_model *m, int64_t tile)
-{
-	return m->schedule->made[tile] ? MADE : WEIGHTS;
+	return m->schedule->made[tile] ? SMALTI_TIMETABLE_MADE : SMALTI_TIMETABLE_WEIGHTS;
 }
 
 /* Finds how the tile arrives first at a place where it is not yet. */
 static struct way find_way(const struct smalti_timetable_model *m, int64_t tile, int place)
 {
 	const struct smalti_task_schedule *s = m->schedule;
-	const enum lane lane = lane_of(m, tile);
+	const enum smalti_timetable_lane lane = lane_of(m, tile);
 	struct way best = {.from = -1, .end = (double)INFINITY};
 	for (int from = 0; from < s->places; from++) {
 		const struct smalti_schedule_link *link = &s->links[from * s->places + place];
@@ -226,7 +176,7 @@ static void move(struct smalti_timetable_model *m, int64_t tile, int place)
 	if (way.from < 0)
 		return;
 	const double rate = s->links[way.from * s->places + place].rate;
-	const enum lane lane = lane_of(m, tile);
+	const enum smalti_timetable_lane lane = lane_of(m, tile);
 	m->receives[place].free_at[lane] = way.begin + occupies(m, place, s->tiles[tile], rate);
 	m->sends[way.from].free_at[lane] = way.begin + occupies(m, way.from, s->tiles[tile], rate);
 }

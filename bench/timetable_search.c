@@ -57,8 +57,7 @@ static int first_free(const struct search *search, int place)
 	int best = -1;
 	for (int worker = 0; worker < s->worker_count; worker++)
 		if (s->workers[worker].place == place &&
-		    (best < 0 || smalti_timetable_model_free_at(search->model, worker) <
-				     smalti_timetable_model_free_at(search->model, best)))
+		    (best < 0 || search->model->free_at[worker] < search->model->free_at[best]))
 			best = worker;
 	return best;
 }
@@ -76,7 +75,7 @@ static void choose_worker(const struct search *search, struct open_task *task, c
 		const int worker = fixed >= 0 ? fixed : free_worker[place];
 		if (worker < 0 || s->workers[worker].place != place || (wish >= 0 && wish != place))
 			continue;
-		const double begin = fmax(smalti_timetable_model_free_at(search->model, worker),
+		const double begin = fmax(search->model->free_at[worker],
 					  search->ready[task->number * s->places + place]),
 			     end = begin + cost_of(search, task->number, place);
 		if (end < best) {
@@ -101,7 +100,7 @@ static void open_task(struct search *search, int64_t task)
 /* Opens the tasks that have been inserted since, and wait for nothing. */
 static void open_inserted(struct search *search)
 {
-	for (; search->opened < smalti_timetable_model_inserted(search->model); search->opened++)
+	for (; search->opened < search->model->inserted; search->opened++)
 		if (search->waits[search->opened] == 0)
 			open_task(search, search->opened);
 }

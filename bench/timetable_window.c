@@ -29,7 +29,7 @@ static double raise_ended(const struct windows *w, const struct smalti_timetable
 			  int64_t count, double ended)
 {
 	for (; *from < count; ++*from) {
-		const int64_t task = smalti_timetable_model_end(model, *from);
+		const int64_t task = model->ends[*from];
 		ended = fmax(ended, w->head[task] + smalti_schedule_min_cost(w->schedule, task));
 	}
 	return ended;
@@ -45,12 +45,12 @@ static int find_heads(struct windows *w, bool insertion, struct smalti_error *er
 	double inserted = 0, ended = 0, began = 0;
 	int64_t first = 0, counted = 0; /* first: the last task that waited for all before it */
 	for (int64_t i = 0; model && i < s->count; i++) {
-		const int64_t waits = smalti_timetable_model_waits(model, i);
+		const int64_t waits = model->waits[i];
 		const bool for_all = i > 0 && waits == i;
 		ended = raise_ended(w, model, &counted, waits, ended);
 		if (for_all)
 			ended = fmax(ended, began + work_of(w, first, i));
-		inserted = fmax(inserted, ended) + smalti_timetable_model_pause(model, i);
+		inserted = fmax(inserted, ended) + model->pause[i];
 		if (for_all) {
 			began = inserted;
 			first = i;

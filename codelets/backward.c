@@ -2,37 +2,6 @@
 #include "kernels/backward.h"
 #include "codelets/codelets.h"
 #include "kernels/kernels.h"
-#include "kernels/rows.h"
-#include "kernels/scratch.h"
-
-double smalti_attention_backward_bytes(const struct attention_backward_arguments *a)
-{
-	const int64_t queries = (a->add_queries ? 3 : 2) * a->queries, keys = (a->add_keys ? 4 : 2) * a->keys;
-	return smalti_bytes(a->dtype, 2 * a->queries + 2 * a->keys, a->heads * a->head_dim) +
-	       smalti_bytes(SMALTI_F32, queries + keys, a->heads * a->head_dim) +
-	       smalti_bytes(SMALTI_F32, a->queries, a->heads);
-}
-
-int smalti_cpu_attention_backward(const struct attention_backward_data *data,
-				  const struct attention_backward_arguments *a, struct smalti_error *error)
-{
-	const int64_t width = a->heads * a->head_dim;
-	const struct smalti_attention_backward attention = {
-	    .queries = a->queries,
-	    .keys = a->keys,
-	    .heads = a->heads,
-	    .head_dim = a->head_dim,
-	    .kv_stride = 2 * width,
-	    .dtype = a->dtype,
-	    .scale = a->scale,
-	    .add_queries = a->add_queries,
-	    .add_keys = a->add_keys,
-	};
-	const void *v = (const char *)data->kv + width * smalti_dtype_bytes(a->dtype);
-	const struct smalti_attention_values values = {data->q, data->kv, v, data->y, data->lse, data->gy};
-	const struct smalti_attention_gradients gradients = {data->gq, data->gkv, (float *)data->gkv + width};
-	return smalti_attention_backward(&attention, &values, &gradients, error);
-}
 
 int smalti_cpu_linear_input(const struct linear_input_data *data, const struct linear_input_arguments *a,
 			    struct smalti_error *error)
@@ -64,48 +33,6 @@ int smalti_cpu_linear_weight(const struct linear_weight_data *data, const struct
 	return smalti_dense(&dense, gy, data->x, data->gweight, error);
 }
 
-int smalti_cpu_gelu(const struct gelu_data *data, const struct gelu_arguments *a, struct smalti_error *error)
-{
-	(void)error;
-	smalti_kernels()->gelu(a->count, data->x, a->dtype, data->y);
-	return 0;
-}
-
-int smalti_cpu_gelu_backward(const struct gelu_backward_data *data, const struct gelu_backward_arguments *a,
-			     struct smalti_error *error)
-{
-	(void)error;
-	smalti_kernels()->gelu_backward(a->count, data->x, data->g);
-	return 0;
-}
-
-int smalti_cpu_silu_backward(const struct silu_backward_data *data, const struct silu_backward_arguments *a,
-			     struct smalti_error *error)
-{
-	(void)error;
-	smalti_kernels()->silu_backward(a->count, data->x, data->g);
-	return 0;
-}
-
-int smalti_cpu_gated_sum(const struct gated_sum_data *data, const struct gated_sum_arguments *a,
-			 struct smalti_error *error)
-{
-	(void)error;
-	const float *gate = data->modulation ? (const float *)data->modulation + a->gate_row * a->dim : NULL;
-	smalti_kernels()->gated_sum(a->rows, a->dim, data->x, gate, data->z, data->y);
-	return 0;
-}
-
-int smalti_cpu_gate_backward(const struct gate_backward_data *data, const struct gate_backward_arguments *a,
-			     struct smalti_error *error)
-{
-	(void)error;
-	const int64_t at = a->gate_row * a->dim;
-	smalti_kernels()->gate_backward(a->rows, a->dim, data->gy, (const float *)data->modulation + at,
-					data->z, data->gz, (float *)data->gmodulation + at);
-	return 0;
-}
-
 int smalti_cpu_ln_modulate_backward(const struct ln_modulate_backward_data *data,
 				    const struct ln_modulate_backward_arguments *a,
 				    struct smalti_error *error)
@@ -119,22 +46,6 @@ int smalti_cpu_ln_modulate_backward(const struct ln_modulate_backward_data *data
 	return 0;
 }
 
-int smalti_cpu_column_sums(const struct column_sums_data *data, const struct column_sums_arguments *a,
-			   struct smalti_error *error)
-{
-	(void)error;
-	smalti_kernels()->column_sums(a->rows, a->dim, a->dim, data->x, a->add, data->y);
-	return 0;
-}
-
-int smalti_cpu_scale(const struct scale_data *data, const struct scale_arguments *a,
-		     struct smalti_error *error)
-{
-	(void)error;
-	smalti_scale(a->count, data->x, a->factor, data->y);
-	return 0;
-}
-
 int smalti_cpu_add_columns(const struct add_columns_data *data, const struct add_columns_arguments *a,
 			   struct smalti_error *error)
 {
@@ -145,13 +56,5 @@ int smalti_cpu_add_columns(const struct add_columns_data *data, const struct add
 		float *columns = y + row * a->stride + a->first;
 		smalti_kernels()->add(a->columns, x + row * a->columns, columns, columns);
 	}
-	return 0;
-}
-
-int smalti_cpu_add_positions(const struct add_positions_data *data, const struct add_positions_arguments *a,
-			     struct smalti_error *error)
-{
-	(void)error;
-	smalti_add_positions(a->first, a->rows, a->columns, a->dim, data->positions, data->y);
 	return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
 #include "kernels/conditioning.h"
-#include "kernels/kernels.h"
 #include "kernels/rows.h"
 #include "kernels/scratch.h"
 
@@ -15,21 +14,6 @@ int smalti_cpu_sinusoid(const struct sinusoid_data *data, const struct sinusoid_
 	return 0;
 }
 
-int smalti_cpu_silu(const struct silu_data *data, const struct silu_arguments *a, struct smalti_error *error)
-{
-	(void)error;
-	smalti_kernels()->silu(a->count, data->x, SMALTI_F32, data->y);
-	return 0;
-}
-
-int smalti_cpu_add_row(const struct add_row_data *data, const struct add_row_arguments *a,
-		       struct smalti_error *error)
-{
-	(void)error;
-	smalti_add_row(a->rows, a->dim, data->row, data->y);
-	return 0;
-}
-
 int smalti_cpu_distances(const struct distances_data *data, const struct distances_arguments *a,
 			 struct smalti_error *error)
 {
@@ -38,23 +22,6 @@ int smalti_cpu_distances(const struct distances_data *data, const struct distanc
 	(void)error;
 	for (int64_t row = 0; row < a->rows; row++, x += a->dim, y += a->dim, sums += 4)
 		smalti_distances(a->dim, a->group, a->used, x, y, sums);
-	return 0;
-}
-
-int smalti_cpu_modulation(const struct modulation_data *data, const struct modulation_arguments *a,
-			  struct smalti_error *error)
-{
-	(void)error;
-	smalti_add_periodic(a->rows, a->dim, data->table, a->period,
-			    (const float *)data->embedding + a->step * a->period * a->dim, data->y);
-	return 0;
-}
-
-int smalti_cpu_positions(const struct positions_data *data, const struct positions_arguments *a,
-			 struct smalti_error *error)
-{
-	(void)error;
-	smalti_positions(a->columns, a->rows, a->dim, a->base, a->interpolation_scale, data->table);
 	return 0;
 }
 

@@ -1,22 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/layout.h"
 #include "codelets/codelets.h"
-#include "kernels/kernels.h"
-
-int smalti_cpu_copy(const struct copy_data *data, const struct copy_arguments *a, struct smalti_error *error)
-{
-	(void)error;
-	memcpy(data->y, data->x, (size_t)a->bytes);
-	return 0;
-}
-
-int smalti_cpu_convert(const struct convert_data *data, const struct convert_arguments *a,
-		       struct smalti_error *error)
-{
-	(void)error;
-	smalti_kernels()->convert(a->count, a->from, data->x, a->to, data->y);
-	return 0;
-}
 
 int smalti_cpu_concat(const struct concat_data *data, const struct concat_arguments *a,
 		      struct smalti_error *error)
@@ -34,14 +18,6 @@ int smalti_cpu_slice_columns(const struct slice_columns_data *data, const struct
 	for (int64_t i = 0; i < a->rows * a->parts; i++)
 		memcpy((char *)data->y + i * a->columns, (const char *)data->x + i * a->in + a->first,
 		       (size_t)a->columns);
-	return 0;
-}
-
-int smalti_cpu_clear(const struct clear_data *data, const struct clear_arguments *a,
-		     struct smalti_error *error)
-{
-	(void)error;
-	memset(data->y, 0, (size_t)a->bytes);
 	return 0;
 }
 
@@ -74,10 +50,4 @@ int smalti_copy_floats(void *user, int64_t count, const float *values, struct sm
 	(void)error;
 	memcpy(user, values, (size_t)count * sizeof(*values));
 	return 0;
-}
-
-int smalti_cpu_deliver(const struct deliver_data *data, const struct deliver_arguments *a,
-		       struct smalti_error *error)
-{
-	return a->sink ? a->sink(a->user, a->count, data->x, error) : 0;
 }

@@ -1,8 +1,11 @@
 libcore_la_SOURCES += \
 	codelets/argument_structs.h codelets/arguments.h \
 	codelets/attention.c \
+	codelets/attention_backward.c \
 	codelets/backward.c \
 	codelets/codelets.def codelets/codelets.h codelets/table.c \
+	codelets/conv.c \
+	codelets/cpus.c \
 	codelets/devices.c codelets/devices.h \
 	codelets/dit.c \
 	codelets/layout.c \
@@ -11,10 +14,7 @@ libcore_la_SOURCES += \
 	codelets/retrieve.c \
 	codelets/sampler.c \
 	codelets/shards.c \
-	codelets/text.c \
 	codelets/train.c \
-	codelets/vae.c \
-	codelets/weights.c \
 	codelets/device_attention.c \
 	codelets/device_backward.c \
 	codelets/device_conv.c \

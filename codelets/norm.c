@@ -15,17 +15,6 @@ int smalti_cpu_rmsnorm(const struct rmsnorm_data *data, const struct rmsnorm_arg
 				    error);
 }
 
-int smalti_cpu_ln_modulate(const struct ln_modulate_data *data, const struct ln_modulate_arguments *a,
-			   struct smalti_error *error)
-{
-	(void)error;
-	const float *rows = data->modulation;
-	smalti_kernels()->layernorm_modulate(a->rows, a->dim, data->x, a->epsilon,
-					     rows + a->shift_row * a->dim, rows + a->scale_row * a->dim,
-					     a->dtype, data->y);
-	return 0;
-}
-
 int smalti_cpu_merge_moments(const struct merge_moments_data *data, const struct merge_moments_arguments *a,
 			     struct smalti_error *error)
 {

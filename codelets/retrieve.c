@@ -35,30 +35,6 @@ int smalti_cpu_search_rows(const struct search_rows_data *data, const struct sea
 	return 0;
 }
 
-int smalti_cpu_merge_matches(const struct merge_matches_data *data, const struct merge_matches_arguments *a,
-			     struct smalti_error *error)
-{
-	(void)error;
-	smalti_matches_merge(a->queries, a->top, data->others, data->matches);
-	return 0;
-}
-
-int smalti_cpu_unit_rows(const struct unit_rows_data *data, const struct unit_rows_arguments *a,
-			 struct smalti_error *error)
-{
-	(void)error;
-	smalti_unit_rows(a->rows, a->dim, data->x, data->y);
-	return 0;
-}
-
-int smalti_cpu_unit_rows_backward(const struct unit_rows_backward_data *data,
-				  const struct unit_rows_backward_arguments *a, struct smalti_error *error)
-{
-	(void)error;
-	smalti_unit_rows_backward(a->rows, a->dim, data->x, data->g);
-	return 0;
-}
-
 static struct smalti_contrast contrast_of(const struct contrast_sums_arguments *a, const float *temperature)
 {
 	return (struct smalti_contrast){.rows = a->rows,

@@ -3,7 +3,6 @@
 #include "kernels/layout.h"
 #include "kernels/rows.h"
 #include "kernels/scratch.h"
-#include "samplers/noise.h"
 
 /* Counts guidance, a prediction of two terms, and sums of four and of the history; a corrector has no output,
  * no noise. */
@@ -12,14 +11,6 @@ double smalti_sampler_flops(const struct sampler_step_arguments *a)
 	const int history = a->step.history;
 	const double each = 3 + 3 + (7 + 2 * history) + (a->step.corrects ? 1 + 2 * history : 0);
 	return each * (double)a->rows * (double)(a->patch * a->patch) * (double)a->channels;
-}
-
-int smalti_cpu_noise(const struct noise_data *data, const struct noise_arguments *a,
-		     struct smalti_error *error)
-{
-	(void)error;
-	smalti_randn(data->generator, a->dtype, a->count, data->planes);
-	return 0;
 }
 
 /* Computes u + guidance·(c − u) in the order of the latents' tokens (docs/reference.md 3.8); c alone without

@@ -1,8 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
 #include "kernels/attention.h"
+#include "kernels/kernels.h"
 #include "kernels/matmul_w8a8.h"
 #include "kernels/scratch.h"
+
+int smalti_cpu_embed_tokens(const struct embed_tokens_data *data, const struct embed_tokens_arguments *a,
+			    struct smalti_error *error)
+{
+	const int32_t *ids = data->ids;
+	const int64_t row_bytes = a->dim * smalti_dtype_bytes(a->dtype);
+	const char *first = (const char *)data->table + a->first * smalti_dtype_bytes(a->dtype);
+	for (int64_t token = 0; token < a->tokens; token++) {
+		if (ids[token] < 0 || ids[token] >= a->vocabulary)
+			return smalti_fail(
+			    error, SMALTI_EFORMAT,
+			    "token id %d does not exist: the text encoder knows %lld; do tokenizer and "
+			    "text_encoder belong together?",
+			    (int)ids[token], (long long)a->vocabulary);
+		smalti_kernels()->convert(a->columns, a->dtype, first + ids[token] * row_bytes, SMALTI_F32,
+					  (float *)data->y + token * a->columns);
+	}
+	return 0;
+}
 
 /* Returns the part of a matrix [*, in] from row `row` and column `column` on. */
 static struct smalti_raw_weight part_of(const void *matrix, enum smalti_dtype dtype, int64_t in, int64_t row,

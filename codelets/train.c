@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codelets/codelets.h"
-#include "kernels/kernels.h"
 #include "kernels/optimizers.h"
 #include "kernels/scratch.h"
 #include "samplers/diffusion_loss.h"
@@ -72,14 +71,6 @@ int smalti_cpu_initial_value(const struct initial_value_data *data, const struct
 	return 0;
 }
 
-int smalti_cpu_adamw(const struct adamw_data *data, const struct adamw_arguments *a,
-		     struct smalti_error *error)
-{
-	(void)error;
-	smalti_adamw(&a->adamw, a->count, data->gradient, data->value, data->mean, data->square);
-	return 0;
-}
-
 static double elements(const struct came_arguments *a)
 {
 	return (double)a->shape.parts * (double)a->shape.batch * (double)a->shape.rows *
@@ -102,27 +93,4 @@ int smalti_cpu_came(const struct came_data *data, const struct came_arguments *a
 	float *const value[] = {data->value0, data->value1, data->value2};
 	float *const mean[] = {data->mean0, data->mean1, data->mean2};
 	return smalti_came(&a->came, &a->shape, gradient, value, mean, data->factors, error);
-}
-
-int smalti_cpu_average(const struct average_data *data, const struct average_arguments *a,
-		       struct smalti_error *error)
-{
-	(void)error;
-	smalti_average(a->count, a->decay, data->value, data->average);
-	return 0;
-}
-
-int smalti_cpu_add(const struct add_data *data, const struct add_arguments *a, struct smalti_error *error)
-{
-	(void)error;
-	smalti_kernels()->add(a->count, data->y, data->x, data->y);
-	return 0;
-}
-
-int smalti_cpu_square_sum(const struct square_sum_data *data, const struct square_sum_arguments *a,
-			  struct smalti_error *error)
-{
-	(void)error;
-	*(double *)data->sum = smalti_square_sum(a->count, a->factor, data->x);
-	return 0;
 }

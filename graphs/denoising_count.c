@@ -36,7 +36,7 @@ static int open_counting(struct counting *c, int64_t layers, struct smalti_error
 	    !(c->task_group = smalti_task_group_new(c->session, "count", 0, error)) ||
 	    !(c->checkpoint = smalti_checkpoint_record(&c->inventory, SMALTI_F32, error)))
 		return -1;
-	c->checkpoint->like = of->weights ? smalti_weights_checkpoint(of->weights) : NULL;
+	c->checkpoint->like = of->weights ? of->weights->checkpoint : NULL;
 	c->checkpoint->wants_w8a8 = c->checkpoint->like && c->checkpoint->like->wants_w8a8;
 	c->denoiser = of->functions->sketch(of, c->task_group, c->checkpoint, layers, error);
 	return c->denoiser ? 0 : -1;

@@ -182,12 +182,9 @@ static void repaint(const struct run *r, struct smalti_sampler_level level)
 static struct smalti_conditions *conditions_of(const struct run *r, const struct smalti_tokens *tokens)
 {
 	const struct smalti_sampler *sampler = r->d->sampler;
-	struct smalti_error error = SMALTI_NO_ERROR;
-	float *timesteps = smalti_calloc(sampler->steps, sizeof(*timesteps), &error);
-	if (!timesteps) {
-		smalti_task_group_break(r->task_group, &error);
+	float *timesteps = smalti_task_group_calloc(r->task_group, sampler->steps, sizeof(*timesteps));
+	if (!timesteps)
 		return NULL;
-	}
 	for (int64_t i = 0; i < sampler->steps; i++)
 		timesteps[i] = (float)sampler->step[i].timestep;
 	struct smalti_conditions *conditions =

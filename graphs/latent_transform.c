@@ -5,18 +5,14 @@
 static struct smalti_tile *upload(struct smalti_task_group *task_group,
 				  const struct smalti_vae_config *config, bool shift)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_tile *tile = NULL;
-	SCOPED(free) float *values = smalti_calloc(config->latent_channels, sizeof(*values), &error);
+	SCOPED(free)
+	float *values = smalti_task_group_calloc(task_group, config->latent_channels, sizeof(*values));
 	for (int64_t c = 0; values && c < config->latent_channels; c++) {
 		const struct smalti_latent_scale channel = smalti_vae_latent_scale(config, c);
 		values[c] = (float)(shift ? channel.shift : channel.scale);
 	}
-	if (values)
-		tile = smalti_tile_upload(task_group, config->latent_channels, sizeof(*values), values);
-	else
-		smalti_task_group_break(task_group, &error);
-	return tile;
+	return values ? smalti_tile_upload(task_group, config->latent_channels, sizeof(*values), values)
+		      : NULL;
 }
 
 /* Makes a GroupNorm with mean 0 and variance 1: its last operation is a scale and a shift for each

@@ -64,10 +64,8 @@ static void go_to_owners(const struct smalti_step_cache *c)
 static struct smalti_grid new_grid(const struct smalti_step_cache *c)
 {
 	const struct smalti_partition *bands = c->a.bands;
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_grid grid = {bands, smalti_calloc(bands->bands, sizeof(*grid.tile), &error)};
-	if (!grid.tile)
-		smalti_task_group_break(c->task_group, &error);
+	struct smalti_grid grid = {bands,
+				   smalti_task_group_calloc(c->task_group, bands->bands, sizeof(*grid.tile))};
 	for (int64_t b = 0; grid.tile && b < bands->bands; b++)
 		grid.tile[b] = smalti_tile_new(c->task_group, smalti_partition_rows(bands, b),
 					       c->a.width * (int64_t)sizeof(float));

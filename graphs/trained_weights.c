@@ -14,19 +14,9 @@ struct smalti_weights *smalti_weights_of_parameters(const struct smalti_paramete
 	return weights;
 }
 
-bool smalti_weights_train(const struct smalti_weights *weights)
-{
-	return weights->parameters != NULL;
-}
-
-const struct smalti_parameters *smalti_weights_parameters(const struct smalti_weights *weights)
-{
-	return weights->parameters;
-}
-
 bool smalti_weight_is_trained(const struct smalti_weight *weight)
 {
-	return smalti_weights_train(weight->weights);
+	return weight->weights->parameters;
 }
 
 int64_t smalti_weight_parameter(const struct smalti_weight *weight, int index)

@@ -181,11 +181,6 @@ static struct smalti_weight *whole_matrix(struct smalti_weight *weight, enum sma
 	return whole_for(weight, compute);
 }
 
-void smalti_weights_bear_w8a8(struct smalti_weights *weights, bool bear)
-{
-	weights->bears_w8a8 = bear;
-}
-
 struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64_t in, int64_t out, bool bias,
 					   const char *prefix, const char *const parts[3])
 {

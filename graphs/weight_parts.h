@@ -20,19 +20,6 @@ struct smalti_weight {
 	struct smalti_weight *next;
 };
 
-struct smalti_weights {
-	struct smalti_task_group *task_group;
-	struct smalti_task_group_source files;
-	const struct smalti_checkpoint *checkpoint;
-	const struct smalti_parameters *parameters; /* in training; else NULL */
-	enum smalti_dtype compute;
-	bool transient;
-	bool bears_w8a8; /* matrices that are added now */
-	struct smalti_error error;
-	struct smalti_weight *first;
-	int64_t bytes;
-};
-
 /* Returns the bytes of the form that CPUs compute with. */
 int64_t smalti_weight_made_bytes(const struct smalti_weight *weight);
 /* Adds a part that is a parameter. */

@@ -30,24 +30,9 @@ int smalti_weights_status(const struct smalti_weights *weights, struct smalti_er
 	return smalti_pass(error, &weights->error);
 }
 
-const struct smalti_checkpoint *smalti_weights_checkpoint(const struct smalti_weights *weights)
-{
-	return weights->checkpoint;
-}
-
-void smalti_weights_set_transient(struct smalti_weights *weights, bool transient)
-{
-	weights->transient = transient;
-}
-
 int64_t smalti_weights_bytes(const struct smalti_weights *weights)
 {
 	return weights->transient ? 0 : weights->bytes;
-}
-
-bool smalti_weights_is_transient(const struct smalti_weights *weights)
-{
-	return weights->transient;
 }
 
 static int64_t file_bytes(const struct smalti_weight *weight)

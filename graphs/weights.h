@@ -10,7 +10,22 @@
  *
  * Errors are sticky: after the first one every call returns NULL (or an empty struct), and the weights keep
  * the cause. So a loader reads like the list of tensors. */
-struct smalti_weights;
+struct smalti_weights {
+	struct smalti_task_group *task_group;
+	struct smalti_task_group_source files;
+	const struct smalti_checkpoint *checkpoint; /* that they lie in */
+	const struct smalti_parameters *parameters; /* in training; else NULL */
+	enum smalti_dtype compute;
+	/* Made forms live only until smalti_weight_done() and are made again at the next use; else as long as
+	 * the weights. May be set before the first use. */
+	bool transient;
+	/* Matrices that smalti_weights_linear() adds now bear products of integers of 8 bits: they are such
+	 * where the checkpoint wants them. */
+	bool bears_w8a8;
+	struct smalti_error error;
+	struct smalti_weight *first;
+	int64_t bytes;
+};
 struct smalti_weight;
 
 /* A matrix [out, in] with its bias [out] (NULL: none). */
@@ -57,15 +72,7 @@ struct smalti_weights *smalti_weights_new(struct smalti_task_group *task_group,
 struct smalti_parameters;
 struct smalti_weights *smalti_weights_of_parameters(const struct smalti_parameters *parameters,
 						    enum smalti_dtype compute, struct smalti_error *error);
-bool smalti_weights_train(const struct smalti_weights *weights);
-const struct smalti_parameters *smalti_weights_parameters(const struct smalti_weights *weights);
 int smalti_weights_status(const struct smalti_weights *weights, struct smalti_error *error);
-/* Sets whether made forms live only until smalti_weight_done() and are made again at the next use. Otherwise,
- * and at first, they live as long as the weights. */
-void smalti_weights_set_transient(struct smalti_weights *weights, bool transient);
-bool smalti_weights_is_transient(const struct smalti_weights *weights);
-/* Returns the checkpoint that they lie in. */
-const struct smalti_checkpoint *smalti_weights_checkpoint(const struct smalti_weights *weights);
 /* Returns the bytes of all packed forms together, made or not; 0 when they are transient. */
 int64_t smalti_weights_bytes(const struct smalti_weights *weights);
 /* Returns the bytes of the tensors in the file. */
@@ -106,9 +113,6 @@ struct smalti_weight *smalti_weights_rows(struct smalti_weights *weights, int64_
 struct smalti_weight *smalti_weights_stack(struct smalti_weights *weights, int64_t count, int64_t rows,
 					   int64_t columns, const char *name);
 
-/* Sets whether the matrices that smalti_weights_linear() adds from now on bear products of integers of 8
- * bits: then they are such where the checkpoint wants them. At first they do not. */
-void smalti_weights_bear_w8a8(struct smalti_weights *weights, bool bear);
 /* Adds up to 3 matrices [out, in] stacked along out: prefix + part + ".weight" (and ".bias"). They stay rows
  * of 8 bits if the file has all of them so. */
 struct smalti_linear smalti_weights_linear(struct smalti_weights *weights, int64_t in, int64_t out, bool bias,

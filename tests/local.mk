@@ -74,7 +74,7 @@ check_PROGRAMS += tests/run_store
 tests_run_store_SOURCES = tests/runner.c $(store_tests:=.c)
 $(store_tests): tests/run_store$(EXEEXT)
 check_PROGRAMS += tests/run_rt
-tests_run_rt_SOURCES = tests/runner.c tests/template_driver.c tests/template_driver.h $(rt_tests:=.c)
+tests_run_rt_SOURCES = tests/runner.c tests/counts.def tests/template_driver.c tests/template_driver.h $(rt_tests:=.c)
 $(rt_tests): tests/run_rt$(EXEEXT)
 check_PROGRAMS += tests/run_graphs
 tests_run_graphs_SOURCES = tests/runner.c $(graphs_tests:=.c)

@@ -335,8 +335,13 @@ struct attention_arrays {
 	double *eq, *ekv;
 };
 
+static int64_t kv_stride(const struct attention_backward_arguments *t)
+{
+	return 2 * t->heads * t->head_dim;
+}
+
 /* Of one head's query: the weights and, by them, the gradients. */
-static void expect_query(const struct attention_arrays *a, const struct smalti_attention_backward *t,
+static void expect_query(const struct attention_arrays *a, const struct attention_backward_arguments *t,
 			 int64_t query, int64_t head, double *p)
 {
 	const int64_t at = query * a->width + head * t->head_dim;
@@ -345,13 +350,13 @@ static void expect_query(const struct attention_arrays *a, const struct smalti_a
 		double score = 0;
 		for (int64_t d = 0; d < t->head_dim; d++)
 			score +=
-			    (double)a->q[at + d] * (double)a->kv[j * t->kv_stride + head * t->head_dim + d];
+			    (double)a->q[at + d] * (double)a->kv[j * kv_stride(t) + head * t->head_dim + d];
 		p[j] = exp(score * (double)t->scale);
 		sum += p[j];
 	}
 	double *gp = p + t->keys;
 	for (int64_t j = 0; j < t->keys; j++) {
-		const int64_t value = j * t->kv_stride + a->width + head * t->head_dim;
+		const int64_t value = j * kv_stride(t) + a->width + head * t->head_dim;
 		p[j] /= sum;
 		gp[j] = 0;
 		for (int64_t d = 0; d < t->head_dim; d++) {
@@ -363,7 +368,7 @@ static void expect_query(const struct attention_arrays *a, const struct smalti_a
 	for (int64_t j = 0; j < t->keys; j++) {
 		const double gs = p[j] * (gp[j] - delta) * (double)t->scale;
 		for (int64_t d = 0; d < t->head_dim; d++) {
-			const int64_t key = j * t->kv_stride + head * t->head_dim + d;
+			const int64_t key = j * kv_stride(t) + head * t->head_dim + d;
 			a->eq[at + d] += gs * (double)a->kv[key];
 			a->ekv[key] += gs * (double)a->q[at + d];
 		}
@@ -383,10 +388,10 @@ static void compare_gradient(int64_t rows, int64_t width, int64_t stride, const 
 }
 
 /* Keys `from` to `to` of the attention; what is there is added to behind the first ones. */
-static void run_keys(const struct attention_arrays *a, const struct smalti_attention_backward *t,
+static void run_keys(const struct attention_arrays *a, const struct attention_backward_arguments *t,
 		     int64_t from, int64_t to)
 {
-	const int64_t offset = from * t->kv_stride, bytes = offset * smalti_dtype_bytes(t->dtype);
+	const int64_t offset = from * kv_stride(t), bytes = offset * smalti_dtype_bytes(t->dtype);
 	RUN(attention_backward,
 	    (.q = a->q_given, .kv = (char *)a->kv_given + bytes, .y = a->y, .lse = a->lse, .gy = a->gy,
 	     .gq = a->gq, .gkv = a->gkv + offset),
@@ -395,9 +400,9 @@ static void run_keys(const struct attention_arrays *a, const struct smalti_atten
 }
 
 /* Runs the forward of at most four blocks of keys by tasks of two. */
-static void attend(const struct attention_arrays *a, const struct smalti_attention_backward *t)
+static void attend(const struct attention_arrays *a, const struct attention_backward_arguments *t)
 {
-	const int64_t block = t->keys / 4 + 1, bytes = t->kv_stride * smalti_dtype_bytes(t->dtype);
+	const int64_t block = t->keys / 4 + 1, bytes = kv_stride(t) * smalti_dtype_bytes(t->dtype);
 	float *state = fresh_floats(smalti_attention_state(t->queries, t->heads, t->head_dim));
 	for (int64_t from = 0; from < t->keys; from += 2 * block) {
 		const int64_t middle = smalti_min(from + block, t->keys);
@@ -413,11 +418,11 @@ static void attend(const struct attention_arrays *a, const struct smalti_attenti
 	free(state);
 }
 
-static void check_attention(const struct smalti_attention_backward *t, double tolerance)
+static void check_attention(const struct attention_backward_arguments *t, double tolerance)
 {
 	uint64_t state = (uint64_t)(t->queries * 7 + t->keys);
 	struct attention_arrays a = {.width = t->heads * t->head_dim};
-	const int64_t queries = t->queries * a.width, keys = t->keys * t->kv_stride;
+	const int64_t queries = t->queries * a.width, keys = t->keys * kv_stride(t);
 	a.q = kernel_random(queries, t->dtype, &state);
 	a.kv = kernel_random(keys, t->dtype, &state);
 	a.gy = kernel_random(queries, t->dtype, &state);
@@ -440,9 +445,9 @@ static void check_attention(const struct smalti_attention_backward *t, double to
 		run_keys(&a, t, middle, t->keys);
 		compare_gradient(t->queries, a.width, a.width, a.gq, a.eq, tolerance,
 				 label("queries", t->queries, t->keys, cut));
-		compare_gradient(t->keys, a.width, t->kv_stride, a.gkv, a.ekv, tolerance,
+		compare_gradient(t->keys, a.width, kv_stride(t), a.gkv, a.ekv, tolerance,
 				 label("keys", t->queries, t->keys, cut));
-		compare_gradient(t->keys, a.width, t->kv_stride, a.gkv + a.width, a.ekv + a.width, tolerance,
+		compare_gradient(t->keys, a.width, kv_stride(t), a.gkv + a.width, a.ekv + a.width, tolerance,
 				 label("values", t->queries, t->keys, cut));
 	}
 	void *const all[] = {a.q, a.kv, a.gy, a.q_given, a.kv_given, a.y, a.lse, a.gq, a.gkv, a.eq};
@@ -455,12 +460,11 @@ static void attention_agrees(void)
 	static const double tolerances[] = {[SMALTI_F32] = 5e-6, [SMALTI_F16] = 2e-3, [SMALTI_BF16] = 2e-2};
 	for (size_t i = 0; i < COUNT_OF(attentions); i++)
 		for (int dtype = SMALTI_F32; dtype <= SMALTI_BF16; dtype++) {
-			const struct smalti_attention_backward t = {
+			const struct attention_backward_arguments t = {
 			    .queries = attentions[i].queries,
 			    .keys = attentions[i].keys,
 			    .heads = attentions[i].heads,
 			    .head_dim = attentions[i].dim,
-			    .kv_stride = 2 * attentions[i].heads * attentions[i].dim,
 			    .dtype = (enum smalti_dtype)dtype,
 			    .scale = (float)(3 / sqrt((double)attentions[i].dim)),
 			};
@@ -470,7 +474,7 @@ static void attention_agrees(void)
 
 static void attention_refuses_nonsense(void)
 {
-	static const struct smalti_attention_backward cases[] = {
+	static const struct attention_backward_arguments cases[] = {
 	    {.queries = 0, .keys = 1, .heads = 1, .head_dim = 1},
 	    {.queries = 1, .keys = 0, .heads = 1, .head_dim = 1},
 	    {.queries = 1, .keys = 1, .heads = 0, .head_dim = 1},
@@ -479,7 +483,8 @@ static void attention_refuses_nonsense(void)
 	};
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		int status = smalti_attention_backward(&cases[i], NULL, NULL, &error);
+		const struct attention_backward_data none = {NULL};
+		int status = smalti_cpu_attention_backward(&none, &cases[i], &error);
 		FAILS(status, &error, SMALTI_EINVAL, "extents", "expected 1 to");
 	}
 }

@@ -284,7 +284,7 @@ WORK_OF(merge_moments)
 		(void)a;                                                                                     \
 		__VA_ARGS__                                                                                  \
 	}
-#include "bench/cases.def"
+#include "counts.def"
 
 #define CODELET(name, work, list, members, flops, bytes)                                                     \
 	static void any_##name(const void *arguments)                                                        \

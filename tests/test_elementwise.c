@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
-#include "kernels/conv_band.h"
 #include "kernels/kernels.h"
 #include "kernels/layout.h"
 

@@ -251,7 +251,7 @@ static void failures(void)
 	static struct request alone, good[WAYS], bad[WAYS];
 	struct smalti_error error = SMALTI_NO_ERROR;
 	open_model(&(const struct judge_schedule){"lws", 2});
-	smalti_weights_set_transient(model->vae->weights, true);
+	model->vae->weights->transient = true;
 	struct smalti_sampler *sampler = sampler_named(smalti_sampler_name_at(0));
 	begin(&alone, sampler, &prompt, FACTOR * HEIGHT);
 	SUCCEEDS(end(&alone, &error), &error, "alone");
@@ -274,7 +274,7 @@ static int64_t held_after_decoding(bool transient)
 {
 	enum { SIDE = 4 };
 	open_model(&(const struct judge_schedule){"lws", 2});
-	smalti_weights_set_transient(model->vae->weights, transient);
+	model->vae->weights->transient = transient;
 	float *z = judge_filled(LATENT_CHANNELS * SIDE * SIDE, 0.3, 0.4);
 	float *image = judge_array(3 * SIDE * SIDE * smalti_model_factor(model) * smalti_model_factor(model));
 	struct smalti_error error = SMALTI_NO_ERROR;

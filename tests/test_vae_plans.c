@@ -106,7 +106,7 @@ static void plan_decoder(uint64_t *state, const char *schedule)
 	result.count = 3 * factor * side[0] * factor * side[1];
 	result.values = judge_array(result.count);
 	float *z = judge_filled(LATENT_CHANNELS * side[0] * side[1], 0.3, 0.4);
-	smalti_weights_set_transient(model->vae->weights, test_random(state) > 0);
+	model->vae->weights->transient = test_random(state) > 0;
 	make_plan(&plan, model->vae, side[0], result.tile, 1, side[1], state);
 	SUCCEEDS(stage_decode_by(session, model->vae, z, &plan, result.values, &error), &error, schedule);
 	smalti_vae_plan_free(&plan);
@@ -209,7 +209,7 @@ static void budgets(void)
 		struct smalti_vae_plan plan;
 		struct smalti_error refused = SMALTI_NO_ERROR;
 		open_model(&(const struct judge_schedule){"lws", 2});
-		smalti_weights_set_transient(model->vae->weights, false);
+		model->vae->weights->transient = false;
 		fits = smalti_vae_net_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &refused) == 0;
 		if (fits) {
 			const int64_t side = SIDE * smalti_model_factor(model), count = 3 * side * side;
@@ -248,7 +248,7 @@ static void maps_at_once(void)
 	for (int at_once = 0; at_once < 2; at_once++) {
 		struct smalti_vae_plan plan;
 		open_model(&(const struct judge_schedule){"lws", 2});
-		smalti_weights_set_transient(model->vae->weights, false);
+		model->vae->weights->transient = false;
 		const int64_t side = SIDE * smalti_model_factor(model), count = 3 * side * side;
 		budget.at_once = at_once ? budget.memory : 0;
 		SUCCEEDS(smalti_vae_net_plan(model->vae, SIDE, SIDE, BAND, &budget, &plan, &error), &error,

@@ -30,19 +30,16 @@ static const struct smalti_layer attention_layer = {NULL, attention_backward};
 static void record(struct smalti_tape *tape, const struct smalti_heads *heads, struct smalti_value q,
 		   const struct smalti_key_bands *keys, struct smalti_value lse, struct smalti_value y)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t bytes = keys->blocks * (int64_t)sizeof(*keys->kv);
 	struct smalti_record r = {.layer = &attention_layer,
 				  .x = q,
 				  .y = y,
 				  .heads = *heads,
 				  .lse = lse,
-				  .keys = smalti_calloc(1, bytes, &error),
+				  .keys = smalti_task_group_calloc(tape->task_group, 1, bytes),
 				  .count = keys->blocks};
-	if (!r.keys) {
-		smalti_task_group_break(tape->task_group, &error);
+	if (!r.keys)
 		return;
-	}
 	memcpy(r.keys, keys->kv, (size_t)bytes);
 	for (int64_t i = 0; i < keys->blocks; i++)
 		smalti_tape_reads(tape, keys->kv[i]);

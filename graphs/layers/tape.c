@@ -53,11 +53,9 @@ void smalti_tape_go(struct smalti_tape *tape, int part)
 /* Makes the list of barriers; false, with the task group broken, without memory. */
 static bool has_barriers(struct smalti_tape *tape)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
 	if (!tape->barrier)
-		tape->barrier = smalti_calloc(tape->parts, sizeof(struct smalti_tile *), &error);
-	if (!tape->barrier)
-		smalti_task_group_break(tape->task_group, &error);
+		tape->barrier =
+		    smalti_task_group_calloc(tape->task_group, tape->parts, sizeof(struct smalti_tile *));
 	return tape->barrier;
 }
 
@@ -279,14 +277,11 @@ void smalti_tape_forget(struct smalti_tape *tape, struct smalti_value value)
 int smalti_tape_begin_backward(struct smalti_tape *tape, struct smalti_tile *const *const *weights,
 			       int64_t parameters, bool add)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
 	tape->weights = weights;
 	tape->parameters = parameters;
-	tape->written = smalti_calloc(parameters, tape->parts, &error);
-	if (!tape->written) {
-		smalti_task_group_break(tape->task_group, &error);
+	tape->written = smalti_task_group_calloc(tape->task_group, parameters, tape->parts);
+	if (!tape->written)
 		return -1;
-	}
 	memset(tape->written, add, (size_t)(parameters * tape->parts));
 	return 0;
 }

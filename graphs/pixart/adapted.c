@@ -95,7 +95,7 @@ static struct smalti_linear load_trained(struct smalti_weights *weights, int64_t
 static void train_part(const struct adapting *a, struct smalti_linear *linear, int part, int64_t first)
 {
 	const struct smalti_tensor_view *view = smalti_weight_view(linear->weight, part);
-	const struct smalti_parameters *parameters = smalti_weights_parameters(a->weights);
+	const struct smalti_parameters *parameters = a->weights->parameters;
 	SCOPED(free)
 	char *module = smalti_format(a->error, SMALTI_PEFT_PREFIX "%.*s",
 				     (int)(strlen(view->name) - strlen(".weight")), view->name);
@@ -171,7 +171,7 @@ static int make_weights(struct smalti_dit_adapted *adapted, const struct smalti_
 			struct smalti_task_group *task_group, const struct smalti_adapter_set *adapters,
 			struct smalti_error *error)
 {
-	adapted->checkpoint = *smalti_weights_checkpoint(base->denoiser.weights);
+	adapted->checkpoint = *base->denoiser.weights->checkpoint;
 	adapted->checkpoint.adapters = adapters;
 	adapted->weights = smalti_weights_new(task_group, &adapted->checkpoint, base->compute, error);
 	return adapted->weights ? 0 : -1;
@@ -230,7 +230,7 @@ struct smalti_denoiser *smalti_dit_adapt(const struct smalti_denoiser *denoiser,
 
 int smalti_dit_train_adapters(struct smalti_dit *dit, struct smalti_error *error)
 {
-	const struct smalti_parameters *parameters = smalti_weights_parameters(dit->denoiser.weights);
+	const struct smalti_parameters *parameters = dit->denoiser.weights->parameters;
 	if (!parameters || !parameters->base)
 		return 0;
 	dit->adapted = new_adapted(dit, error);

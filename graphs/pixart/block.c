@@ -208,15 +208,13 @@ struct projections {
 /* Makes the lists for all bands; false, with the task group broken, if memory is missing. */
 static bool open_projections(const struct smalti_dit_forward *f, struct projections *p)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t count = f->tokens->partition.bands * f->shards->count;
-	p->q = smalti_calloc(count, sizeof(*p->q), &error);
-	p->kv = smalti_calloc(count, sizeof(*p->kv), &error);
+	p->q = smalti_task_group_calloc(f->task_group, count, sizeof(*p->q));
+	p->kv = smalti_task_group_calloc(f->task_group, count, sizeof(*p->kv));
 	if (p->q && p->kv)
 		return true;
 	free(p->q);
 	free(p->kv);
-	smalti_task_group_break(f->task_group, &error);
 	return false;
 }
 

@@ -28,14 +28,11 @@ struct smalti_cross_cache *smalti_dit_cross_cache(struct smalti_denoiser *denois
 {
 	struct smalti_dit *dit = (struct smalti_dit *)denoiser;
 	struct smalti_tape tape = {.task_group = task_group};
-	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t layers = dit->config.layers;
-	struct smalti_cross_cache *cache =
-	    smalti_calloc(1, (int64_t)sizeof(*cache) + layers * (int64_t)sizeof(*cache->block), &error);
-	if (!cache) {
-		smalti_task_group_break(task_group, &error);
+	struct smalti_cross_cache *cache = smalti_task_group_calloc(
+	    task_group, 1, (int64_t)sizeof(*cache) + layers * (int64_t)sizeof(*cache->block));
+	if (!cache)
 		return NULL;
-	}
 	cache->tokens = tokens;
 	cache->layers = layers;
 	struct smalti_value caption = smalti_dit_caption(

@@ -22,11 +22,8 @@ static void embed_band(const struct smalti_dit_forward *f, int branch, int64_t b
 /* Returns a new list of the stream's values; NULL, with the task group broken, without memory. */
 static struct smalti_value *new_stream(const struct smalti_dit_forward *f)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
 	const int64_t bands = f->tokens->partition.bands;
-	struct smalti_value *z = smalti_calloc(bands, sizeof(*z), &error);
-	if (!z)
-		smalti_task_group_break(f->task_group, &error);
+	struct smalti_value *z = smalti_task_group_calloc(f->task_group, bands, sizeof(*z));
 	for (int64_t b = 0; z && b < bands; b++) {
 		z[b] = smalti_value_new(f->tape, smalti_dit_rows(f, b), f->dit->config.width, SMALTI_F32);
 		smalti_tile_set_transfer_kind(z[b].tile, SMALTI_TRANSFER_SUMS);
@@ -50,10 +47,8 @@ static struct smalti_grid project_out(const struct smalti_dit_forward *f, int br
 {
 	const struct smalti_partition *bands = &f->tokens->partition;
 	const struct smalti_dit_position at = {branch, f->dit->config.layers - 1};
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_grid v = {bands, smalti_calloc(bands->bands, sizeof(*v.tile), &error)};
-	if (!v.tile)
-		smalti_task_group_break(f->task_group, &error);
+	struct smalti_grid v = {bands,
+				smalti_task_group_calloc(f->task_group, bands->bands, sizeof(*v.tile))};
 	for (int64_t b = 0; v.tile && b < bands->bands; b++) {
 		smalti_dit_go_home(f, at, b);
 		smalti_task_group_bottom_level(f->task_group, f->behind);

@@ -34,7 +34,7 @@ static void cut_block(const struct smalti_dit *dit, const struct smalti_dit_bloc
 		cut_attention(&whole->self, first, count, &part->self);
 		part->self.kv = rows_of(&whole->self.kv, first, count);
 		cut_attention(&whole->cross, first, count, &part->cross);
-		if (smalti_weights_train(dit->denoiser.weights))
+		if (dit->denoiser.weights->parameters)
 			part->cross.kv = rows_of(&whole->cross.kv, first, count);
 	}
 	if (shard->columns > 0) {
@@ -98,7 +98,7 @@ static int fill(const struct smalti_dit *dit, const struct smalti_strategy *stra
 		    "heads cannot be cut for adapters that are not merged, as those of single requests, "
 		    "in training, and beside weights in 8 bits or of the mapped file: cut tokens (patch, "
 		    "ring)");
-	if (shards->count > 1 && !smalti_weights_train(dit->denoiser.weights) &&
+	if (shards->count > 1 && !dit->denoiser.weights->parameters &&
 	    smalti_weight_is_raw(dit->blocks[0].ff_in.weight))
 		return smalti_fail(error, SMALTI_EUNSUPPORTED,
 				   "heads can only be cut where the memory limit holds the packed weights: "

@@ -48,16 +48,16 @@ static void load_block(struct smalti_dit *dit, int64_t i)
 	struct smalti_dit_block *block = &dit->blocks[i];
 	const int64_t width = dit->config.width;
 	char prefix[96];
-	smalti_weights_bear_w8a8(dit->denoiser.weights, true);
+	dit->denoiser.weights->bears_w8a8 = true;
 	block->self = load_attention(dit, i, "attn1");
 	block->cross = load_attention(dit, i, "attn2");
 	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.ff.net.0.proj", (long long)i);
 	block->ff_in = load_linear(dit, width, MLP_RATIO * width, prefix);
 	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.ff.net.2", (long long)i);
 	block->ff_out = load_linear(dit, MLP_RATIO * width, width, prefix);
-	smalti_weights_bear_w8a8(dit->denoiser.weights, false);
+	dit->denoiser.weights->bears_w8a8 = false;
 	snprintf(prefix, sizeof(prefix), "transformer_blocks.%lld.scale_shift_table", (long long)i);
-	if (smalti_weights_train(dit->denoiser.weights))
+	if (dit->denoiser.weights->parameters)
 		block->table = smalti_weights_rows(dit->denoiser.weights, 6, width, prefix);
 }
 
@@ -67,14 +67,14 @@ void smalti_dit_load_patch(struct smalti_dit *dit, struct smalti_weights *weight
 	const struct smalti_transformer_config *c = &dit->config;
 	dit->patch = smalti_weights_reshaped(
 	    weights, (const int64_t[]){c->width, c->in_channels, c->patch_size, c->patch_size}, 4,
-	    smalti_weights_train(weights) ? dit->compute : SMALTI_F32, "pos_embed.proj");
+	    weights->parameters ? dit->compute : SMALTI_F32, "pos_embed.proj");
 }
 
 int smalti_dit_load(struct smalti_dit *dit, struct smalti_error *error)
 {
 	const struct smalti_transformer_config *c = &dit->config;
 	struct smalti_weights *weights = dit->denoiser.weights;
-	const bool trains = smalti_weights_train(weights);
+	const bool trains = weights->parameters;
 	smalti_dit_load_patch(dit, weights);
 	dit->timestep = load_embedder(dit, c->width, "timestep_embedder");
 	if (c->additional_conditions) {

@@ -116,7 +116,7 @@ static int64_t working_bytes(const struct smalti_text_encoder *encoder, int64_t 
 static void stream(struct smalti_text_encoder *encoder)
 {
 	((struct smalti_t5 *)encoder)->streamed = true;
-	smalti_weights_set_transient(encoder->weights, true);
+	encoder->weights->transient = true;
 }
 
 static const struct smalti_text_encoder_functions functions = {

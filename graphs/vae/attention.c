@@ -46,13 +46,10 @@ static void attend(struct attention *a, int64_t band)
 void smalti_vae_attention(const struct smalti_vae_net *layers, const struct smalti_vae_layer *layer,
 			  struct smalti_task_group *task_group, struct smalti_feature_map *x)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
 	struct attention a = {.layers = layers, .layer = layer, .tape = {.task_group = task_group}, .x = x};
-	a.q = smalti_calloc(x->partition.bands, sizeof(*a.q), &error);
-	a.kv = smalti_calloc(x->partition.bands, sizeof(*a.kv), &error);
+	a.q = smalti_task_group_calloc(task_group, x->partition.bands, sizeof(*a.q));
+	a.kv = smalti_task_group_calloc(task_group, x->partition.bands, sizeof(*a.kv));
 	const int64_t bands = a.q && a.kv ? x->partition.bands : 0;
-	if (!bands)
-		smalti_task_group_break(task_group, &error);
 	for (int64_t b = 0; b < bands && !smalti_task_group_broken(task_group); b++)
 		project(&a, b);
 	for (int64_t b = 0; b < bands && !smalti_task_group_broken(task_group); b++)

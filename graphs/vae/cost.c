@@ -146,7 +146,7 @@ static int64_t transient(const struct sweep *s, int layer)
 {
 	const struct smalti_kernel *kernel = &s->layers->layer[layer].kernel;
 	struct smalti_error error = SMALTI_NO_ERROR;
-	if (!smalti_weights_is_transient(s->layers->weights) || !kernel->weight)
+	if (!s->layers->weights->transient || !kernel->weight)
 		return 0;
 	return smalti_conv_packed_bytes(kernel->in, kernel->out, kernel->stride, s->layers->compute, &error);
 }

@@ -5,11 +5,7 @@
 
 static struct smalti_tile **new_tiles(struct smalti_task_group *task_group, int64_t count)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
-	struct smalti_tile **tiles = smalti_calloc(count, sizeof(struct smalti_tile *), &error);
-	if (!tiles)
-		smalti_task_group_break(task_group, &error);
-	return tiles;
+	return smalti_task_group_calloc(task_group, count, sizeof(struct smalti_tile *));
 }
 
 struct smalti_feature_map smalti_feature_map_new(struct smalti_task_group *task_group,

@@ -180,8 +180,8 @@ struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction,
 		return NULL;
 	}
 	const bool on_devices = task_group && smalti_devices_alone(task_group->session);
-	smalti_weights_set_transient(net->weights, direction == SMALTI_VAE_DECODE && !on_devices &&
-						       smalti_weights_bytes(net->weights) > LARGEST_KEPT);
+	net->weights->transient = direction == SMALTI_VAE_DECODE && !on_devices &&
+				  smalti_weights_bytes(net->weights) > LARGEST_KEPT;
 	return net;
 }
 

@@ -47,8 +47,8 @@ struct smalti_vae_net {
 	struct smalti_vae_shape *map;   /* count + 1 */
 };
 
-/* Makes a net, its weights by tasks of `task_group`. Those of a large decoder are transient, see
- * smalti_weights_set_transient(). NULL with an error. */
+/* Makes a net, its weights by tasks of `task_group`. Those of a large decoder are transient
+ * (graphs/weights.h). NULL with an error. */
 struct smalti_vae_net *smalti_vae_net_new(enum smalti_vae_direction direction,
 					  struct smalti_task_group *task_group,
 					  const struct smalti_vae_config *config,

@@ -267,17 +267,15 @@ static void end_sweep(struct pass *p)
 static void open_target(struct pass *p)
 {
 	struct map *map = &p->map[p->target];
-	struct smalti_error error = SMALTI_NO_ERROR;
 	const enum smalti_storage kind = storage(p, p->target);
 	open_map(p, p->target);
 	if (kind == SMALTI_RECOMPUTE || kind == SMALTI_KEEP || smalti_task_group_broken(p->task_group))
 		return;
-	map->stored = smalti_calloc(map->features.partition.bands, sizeof(struct smalti_tile *), &error);
+	map->stored = smalti_task_group_calloc(p->task_group, map->features.partition.bands,
+					       sizeof(struct smalti_tile *));
 	map->stored_at = p->offloaded;
 	if (kind == SMALTI_OFFLOAD)
 		p->offloaded += smalti_feature_map_bytes(&map->features);
-	if (!map->stored)
-		smalti_task_group_break(p->task_group, &error);
 }
 
 /* Makes all bands of the target: to store them, to hand them on, or only for their statistics. */
@@ -308,13 +306,10 @@ static void sweep(struct pass *p)
 void smalti_vae_run(const struct smalti_vae_net *layers, const struct smalti_vae_plan *plan,
 		    struct smalti_task_group *task_group, const struct smalti_vae_ends *ends)
 {
-	struct smalti_error error = SMALTI_NO_ERROR;
 	struct pass p = {.layers = layers, .plan = plan, .task_group = task_group, .ends = ends};
-	p.map = smalti_calloc(layers->count + 1, sizeof(*p.map), &error);
-	if (!p.map) {
-		smalti_task_group_break(task_group, &error);
+	p.map = smalti_task_group_calloc(task_group, layers->count + 1, sizeof(*p.map));
+	if (!p.map)
 		return;
-	}
 	for (p.target = 0; p.target <= layers->count && !smalti_task_group_broken(task_group); p.target++) {
 		p.last = smalti_vae_is_last(layers, plan->storage, p.target);
 		if (smalti_vae_is_target(layers, plan->storage, p.target))

@@ -51,24 +51,3 @@ int smalti_dense(const struct smalti_dense *dense, const void *a, const void *b,
 /* Returns the dtype of products whose operands are rounded to `compute`: bf16 with instructions for it, else
  * f32. */
 enum smalti_dtype smalti_product_dtype(enum smalti_dtype compute);
-
-/* The gradients of smalti_attention() for one block of queries and one of keys. The operands of all products
- * are rounded to `dtype`, which q, k, v and y have; the others are f32. */
-struct smalti_attention_backward {
-	int64_t queries, keys, heads, head_dim;
-	int64_t kv_stride; /* elements from a key to the next, of k and v and of their gradients */
-	enum smalti_dtype dtype;
-	float scale;
-	bool add_queries, add_keys; /* gq; gk and gv: are added to, not written */
-};
-struct smalti_attention_values {
-	const void *q, *k, *v, *y; /* y: of all keys */
-	const float *lse;          /* of struct smalti_attention */
-	const float *gy;
-};
-struct smalti_attention_gradients {
-	float *q, *k, *v;
-};
-int smalti_attention_backward(const struct smalti_attention_backward *attention,
-			      const struct smalti_attention_values *values,
-			      const struct smalti_attention_gradients *gradients, struct smalti_error *error);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/dtype.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,3 +37,6 @@ void smalti_posterior_to_planes(int64_t channels, int64_t height, int64_t width,
 
 /* Converts bytes to [-1, 1]: y = x / 127.5 − 1. */
 void smalti_from_u8(int64_t count, const unsigned char *x, float *y);
+
+/* Upsamples one row of pixels, nearest ×2: y [2·width, channels] from x [width, channels]. */
+void smalti_upsample_row(int64_t width, int64_t channels, enum smalti_dtype dtype, const void *x, void *y);

@@ -56,14 +56,12 @@ libcore_la_SOURCES += \
 	src/kernels/scratch.c \
 	src/kernels/conditioning.h src/kernels/layout.h src/kernels/resize.h \
 	src/kernels/cpu/conditioning.c \
-	src/kernels/cpu/attention_backward.c \
 	src/kernels/cpu/dense.c \
 	src/kernels/cpu/contrast.c src/kernels/contrast.h \
 	src/kernels/cpu/matches.c src/kernels/match.h src/kernels/matches.h \
 	src/kernels/cpu/rows.c src/kernels/rows.h \
 	src/kernels/cpu/layout.c \
 	src/kernels/cpu/conv.c \
-	src/kernels/conv_band.h src/kernels/cpu/conv_band.c \
 	src/kernels/cpu/attend.c \
 	src/kernels/cpu/dispatch.c src/kernels/kernels.def src/kernels/kernels.h \
 	src/kernels/cpu/groupnorm.c \

@@ -238,6 +238,15 @@ void smalti_task_group_break(struct smalti_task_group *task_group, const struct 
 	atomic_store(&task_group->broken, true);
 }
 
+void *smalti_task_group_calloc(struct smalti_task_group *task_group, int64_t count, int64_t size)
+{
+	struct smalti_error error = SMALTI_NO_ERROR;
+	void *memory = smalti_calloc(count, size, &error);
+	if (!memory)
+		smalti_task_group_break(task_group, &error);
+	return memory;
+}
+
 /* Cancels by a failure without a cause: a signal handler can set a flag, but not lock. */
 void smalti_task_group_cancel(struct smalti_task_group *task_group)
 {

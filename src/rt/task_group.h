@@ -114,6 +114,8 @@ void smalti_task_group_fail(struct smalti_task_group *task_group, const struct s
 void smalti_task_group_fail_because(struct smalti_task_group *task_group, const struct smalti_error *cause);
 /* Fails as smalti_task_group_fail() does, and inserts no more tasks. The inserting thread calls it. */
 void smalti_task_group_break(struct smalti_task_group *task_group, const struct smalti_error *cause);
+/* Allocates as smalti_calloc() does; NULL, with the task group broken, without memory. */
+void *smalti_task_group_calloc(struct smalti_task_group *task_group, int64_t count, int64_t size);
 /* Marks it failed with SMALTI_ECANCELLED unless it is already. Safe in a signal handler. */
 void smalti_task_group_cancel(struct smalti_task_group *task_group);
 /* Tells whether the task group, or one that it depends on, has failed. */

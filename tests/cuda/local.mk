@@ -12,7 +12,9 @@ libtwins_la_CXXFLAGS = $(AM_CXXFLAGS) -Wno-unknown-pragmas -fno-math-errno
 $(libtwins_la_OBJECTS): tests/cuda/kernels.def
 tests/cuda/kernels.def: $(device_kernels) $(hopper_kernels)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
-		sed -n 's/^KERNEL[A-Z_]*(\([a-z0-9_]*\)[,)].*/KERNEL_OF(\1)/p' $(device_kernels:%=$(srcdir)/%) $(hopper_kernels:%=$(srcdir)/%) >$@.part && mv $@.part $@
+		sed -n -e 's/^KERNEL_FORMS(\([a-z0-9_]*\),.*/KERNEL_OF(\1_f32) KERNEL_OF(\1_f16) KERNEL_OF(\1_bf16)/p' -e t \
+		-e 's/^KERNEL_HALVES(\([a-z0-9_]*\),.*/KERNEL_OF(\1_f16) KERNEL_OF(\1_bf16)/p' -e t \
+		-e 's/^KERNEL[A-Z_]*(\([a-z0-9_]*\)[,)].*/KERNEL_OF(\1)/p' $(device_kernels:%=$(srcdir)/%) $(hopper_kernels:%=$(srcdir)/%) >$@.part && mv $@.part $@
 CLEANFILES += tests/cuda/kernels.def
 
 check_PROGRAMS += tests/cuda/test_twins

@@ -2,6 +2,7 @@
 #include "kernels/layout.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Returns where the pixel (channel, row p, column q) of a token lies in the planes. */
 static int64_t pixel_of(const struct smalti_patches *s, int64_t token, int64_t channel, int64_t p, int64_t q)
@@ -81,4 +82,15 @@ void smalti_from_u8(int64_t count, const unsigned char *x, float *y)
 {
 	for (int64_t i = 0; i < count; i++)
 		y[i] = (float)x[i] / 127.5f - 1.f;
+}
+
+void smalti_upsample_row(int64_t width, int64_t channels, enum smalti_dtype dtype, const void *x, void *y)
+{
+	size_t bytes = (size_t)(channels * smalti_dtype_bytes(dtype));
+	const char *from = x;
+	char *to = y;
+	for (int64_t pixel = 0; pixel < width; pixel++, from += bytes, to += 2 * bytes) {
+		memcpy(to, from, bytes);
+		memcpy(to + bytes, from, bytes);
+	}
 }

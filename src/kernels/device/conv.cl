@@ -84,15 +84,9 @@ DEVICE void convolve_eight(enum smalti_dtype dtype, GLOBAL const float *x, GLOBA
 	store_eight(rows, dtype, i, values);
 }
 
-#define CONV_ROWS(dtype)                                                                                     \
-	(GLOBAL const float *x, GLOBAL const float *above, GLOBAL const float *below,                        \
-	 GLOBAL const float *coefficients, GLOBAL void *rows, struct conv_patches_arguments a)               \
-	{                                                                                                    \
-		convolve_eight(dtype, x, above, below, coefficients, rows, &a);                              \
-	}
-KERNEL(conv_rows_f32) CONV_ROWS(SMALTI_F32)
-KERNEL(conv_rows_f16) CONV_ROWS(SMALTI_F16)
-KERNEL(conv_rows_bf16) CONV_ROWS(SMALTI_BF16)
+KERNEL_FORMS(conv_rows, (GLOBAL const float *x, GLOBAL const float *above, GLOBAL const float *below,
+	GLOBAL const float *coefficients, GLOBAL void *rows, struct conv_patches_arguments a),
+	convolve_eight(dtype, x, above, below, coefficients, rows, &a);)
 
 /* The same as conv_patches of rows that are made, in chunks: a thread for each. */
 KERNEL(copy_patches)(GLOBAL const struct chunk *rows, GLOBAL struct chunk *patches, struct copy_patches_arguments a)

@@ -63,3 +63,18 @@ DEVICE void store_eight(GLOBAL void *y, enum smalti_dtype dtype, int64_t i, cons
 		chunk.words[j] = two_of(dtype, values[2 * j], values[2 * j + 1]);
 	((GLOBAL struct chunk *)y)[i] = chunk;
 }
+
+/* Define the kernels NAME_f32, NAME_f16 and NAME_bf16, or only the last two, for a constant `dtype`. @{ */
+#define KERNEL_FORM(name, constant, parameters, ...)                                                         \
+	KERNEL(name) parameters                                                                              \
+	{                                                                                                    \
+		const enum smalti_dtype dtype = constant;                                                    \
+		__VA_ARGS__                                                                                  \
+	}
+#define KERNEL_HALVES(name, parameters, ...)                                                                 \
+	KERNEL_FORM(name##_f16, SMALTI_F16, parameters, __VA_ARGS__)                                         \
+	KERNEL_FORM(name##_bf16, SMALTI_BF16, parameters, __VA_ARGS__)
+#define KERNEL_FORMS(name, parameters, ...)                                                                  \
+	KERNEL_FORM(name##_f32, SMALTI_F32, parameters, __VA_ARGS__)                                         \
+	KERNEL_HALVES(name, parameters, __VA_ARGS__)
+/* @} */

@@ -147,11 +147,5 @@ DEVICE void take_eight(enum smalti_dtype dtype, GLOBAL const void *x, GLOBAL voi
 	store_eight(y, dtype, i, values);
 }
 
-#define OPERAND(dtype)                                                                                       \
-	(GLOBAL const void *x, GLOBAL void *y, struct operand_arguments a)                                   \
-	{                                                                                                    \
-		take_eight(dtype, x, y, &a);                                                                 \
-	}
-KERNEL(operand_f32) OPERAND(SMALTI_F32)
-KERNEL(operand_f16) OPERAND(SMALTI_F16)
-KERNEL(operand_bf16) OPERAND(SMALTI_BF16)
+KERNEL_FORMS(operand, (GLOBAL const void *x, GLOBAL void *y, struct operand_arguments a),
+	take_eight(dtype, x, y, &a);)

@@ -132,23 +132,17 @@ DEVICE void finish_eight(enum smalti_dtype dtype, enum smalti_epilogue epilogue,
 	store_eight(y, dtype, i, values);
 }
 
-#define FINISH_BY(dtype, epilogue)                                                                           \
+#define FINISH_BY(epilogue)                                                                                  \
 	case epilogue:                                                                                       \
 		finish_eight(dtype, epilogue, z, bias, gate, y, &a);                                         \
 		break;
-#define EPILOGUE(dtype)                                                                                      \
-	(GLOBAL const float *z, GLOBAL const float *bias, GLOBAL const float *gate, GLOBAL void *y,          \
-	 struct matmul_arguments a)                                                                          \
-	{                                                                                                    \
-		switch (a.epilogue) {                                                                        \
-			FINISH_BY(dtype, SMALTI_EPILOGUE_GELU)                                               \
-			FINISH_BY(dtype, SMALTI_EPILOGUE_SILU)                                               \
-			FINISH_BY(dtype, SMALTI_EPILOGUE_ADD)                                                \
-			FINISH_BY(dtype, SMALTI_EPILOGUE_GATE_ADD)                                           \
-		default:                                                                                     \
-			finish_eight(dtype, SMALTI_EPILOGUE_NONE, z, bias, gate, y, &a);                     \
-		}                                                                                            \
-	}
-KERNEL(epilogue_f32) EPILOGUE(SMALTI_F32)
-KERNEL(epilogue_f16) EPILOGUE(SMALTI_F16)
-KERNEL(epilogue_bf16) EPILOGUE(SMALTI_BF16)
+KERNEL_FORMS(epilogue, (GLOBAL const float *z, GLOBAL const float *bias, GLOBAL const float *gate, GLOBAL void *y,
+	struct matmul_arguments a),
+	switch (a.epilogue) {
+		FINISH_BY(SMALTI_EPILOGUE_GELU)
+		FINISH_BY(SMALTI_EPILOGUE_SILU)
+		FINISH_BY(SMALTI_EPILOGUE_ADD)
+		FINISH_BY(SMALTI_EPILOGUE_GATE_ADD)
+	default:
+		finish_eight(dtype, SMALTI_EPILOGUE_NONE, z, bias, gate, y, &a);
+	})

@@ -90,17 +90,11 @@ DEVICE void modulate_eights(enum smalti_dtype dtype, GLOBAL const float *x, GLOB
 	}
 }
 
-#define LN_MODULATE(dtype)                                                                                   \
-	(GLOBAL const float *x, GLOBAL const float *modulation, GLOBAL void *y,                              \
-	 struct ln_modulate_arguments a)                                                                     \
-	{                                                                                                    \
-		LOCAL_ARRAY(float, room, SUM_ROOM(SMALTI_DEVICE_THREADS));                                   \
-		LOCAL_ARRAY(float, more, SUM_ROOM(SMALTI_DEVICE_THREADS));                                   \
-		modulate_eights(dtype, x, modulation, y, &a, room, more);                                    \
-	}
-KERNEL(ln_modulate_f32) LN_MODULATE(SMALTI_F32)
-KERNEL(ln_modulate_f16) LN_MODULATE(SMALTI_F16)
-KERNEL(ln_modulate_bf16) LN_MODULATE(SMALTI_BF16)
+KERNEL_FORMS(ln_modulate, (GLOBAL const float *x, GLOBAL const float *modulation, GLOBAL void *y,
+	struct ln_modulate_arguments a),
+	LOCAL_ARRAY(float, room, SUM_ROOM(SMALTI_DEVICE_THREADS));
+	LOCAL_ARRAY(float, more, SUM_ROOM(SMALTI_DEVICE_THREADS));
+	modulate_eights(dtype, x, modulation, y, &a, room, more);)
 
 /* y [rows, dim]; x is shards x[i] [*, columns[i]] side by side. A group per row. */
 KERNEL(rmsnorm)(MANY_PARAMETERS(const float, x), GLOBAL const float *weight, GLOBAL void *y,
@@ -174,17 +168,11 @@ DEVICE void rms_eights(enum smalti_dtype dtype, GLOBAL const float *const shards
 	}
 }
 
-#define RMSNORM(dtype)                                                                                       \
-	(MANY_PARAMETERS(const float, x), GLOBAL const float *weight, GLOBAL void *y,                        \
-	 struct rmsnorm_arguments a)                                                                         \
-	{                                                                                                    \
-		LOCAL_ARRAY(float, room, SUM_ROOM(SMALTI_DEVICE_THREADS));                                   \
-		GLOBAL const float *const shards[SMALTI_MANY] = MANY_VALUES(x);                              \
-		rms_eights(dtype, shards, weight, y, &a, room);                                              \
-	}
-KERNEL(rmsnorm_f32) RMSNORM(SMALTI_F32)
-KERNEL(rmsnorm_f16) RMSNORM(SMALTI_F16)
-KERNEL(rmsnorm_bf16) RMSNORM(SMALTI_BF16)
+KERNEL_FORMS(rmsnorm, (MANY_PARAMETERS(const float, x), GLOBAL const float *weight, GLOBAL void *y,
+	struct rmsnorm_arguments a),
+	LOCAL_ARRAY(float, room, SUM_ROOM(SMALTI_DEVICE_THREADS));
+	GLOBAL const float *const shards[SMALTI_MANY] = MANY_VALUES(x);
+	rms_eights(dtype, shards, weight, y, &a, room);)
 
 DEVICE struct smalti_moments merge(struct smalti_moments a, struct smalti_moments b)
 {
@@ -361,12 +349,6 @@ DEVICE void apply_eight(enum smalti_dtype dtype, GLOBAL const float *x, GLOBAL c
 	store_eight(y, dtype, i, values);
 }
 
-#define GROUPNORM_APPLY(dtype)                                                                               \
-	(GLOBAL const float *x, GLOBAL const float *coefficients, GLOBAL void *y,                            \
-	 struct groupnorm_arguments a)                                                                       \
-	{                                                                                                    \
-		apply_eight(dtype, x, coefficients, y, &a);                                                  \
-	}
-KERNEL(groupnorm_apply_f32) GROUPNORM_APPLY(SMALTI_F32)
-KERNEL(groupnorm_apply_f16) GROUPNORM_APPLY(SMALTI_F16)
-KERNEL(groupnorm_apply_bf16) GROUPNORM_APPLY(SMALTI_BF16)
+KERNEL_FORMS(groupnorm_apply, (GLOBAL const float *x, GLOBAL const float *coefficients, GLOBAL void *y,
+	struct groupnorm_arguments a),
+	apply_eight(dtype, x, coefficients, y, &a);)

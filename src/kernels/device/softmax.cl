@@ -46,17 +46,11 @@ DEVICE void soften_row(enum smalti_dtype dtype, GLOBAL const float *scores, GLOB
 	factors[GROUP] = factor;
 }
 
-#define SOFTEN(dtype)                                                                                        \
-	(GLOBAL const float *scores, GLOBAL void *weights, GLOBAL float *state, GLOBAL float *factors,       \
-	 struct wide_attention_arguments a)                                                                  \
-	{                                                                                                    \
-		LOCAL_ARRAY(float, room, SUM_ROOM(SMALTI_DEVICE_THREADS));                                   \
-		LOCAL_ARRAY(float, more, SUM_ROOM(SMALTI_DEVICE_THREADS));                                   \
-		soften_row(dtype, scores, weights, state, factors, &a, room, more);                          \
-	}
-KERNEL(soften_f32) SOFTEN(SMALTI_F32)
-KERNEL(soften_f16) SOFTEN(SMALTI_F16)
-KERNEL(soften_bf16) SOFTEN(SMALTI_BF16)
+KERNEL_FORMS(soften, (GLOBAL const float *scores, GLOBAL void *weights, GLOBAL float *state, GLOBAL float *factors,
+	struct wide_attention_arguments a),
+	LOCAL_ARRAY(float, room, SUM_ROOM(SMALTI_DEVICE_THREADS));
+	LOCAL_ARRAY(float, more, SUM_ROOM(SMALTI_DEVICE_THREADS));
+	soften_row(dtype, scores, weights, state, factors, &a, room, more);)
 
 /* Scales a value; the thread beside has that of the next query. */
 KERNEL(scale_values)(GLOBAL const float *factors, GLOBAL float *state, struct wide_attention_arguments a)
@@ -81,11 +75,5 @@ DEVICE void divide_eight(enum smalti_dtype dtype, GLOBAL const float *state, GLO
 	store_eight(y, dtype, query * (a->columns / 8) + eight, values);
 }
 
-#define DIVIDE_VALUES(dtype)                                                                                 \
-	(GLOBAL const float *state, GLOBAL void *y, struct wide_attention_arguments a)                       \
-	{                                                                                                    \
-		divide_eight(dtype, state, y, &a);                                                           \
-	}
-KERNEL(divide_values_f32) DIVIDE_VALUES(SMALTI_F32)
-KERNEL(divide_values_f16) DIVIDE_VALUES(SMALTI_F16)
-KERNEL(divide_values_bf16) DIVIDE_VALUES(SMALTI_BF16)
+KERNEL_FORMS(divide_values, (GLOBAL const float *state, GLOBAL void *y, struct wide_attention_arguments a),
+	divide_eight(dtype, state, y, &a);)

@@ -39,14 +39,9 @@ DEVICE void multiply_eight(enum smalti_dtype dtype, GLOBAL const float *gate, GL
 	store_eight(y, dtype, i, values);
 }
 
-#define GELU_MULTIPLY(dtype)                                                                                 \
-	(GLOBAL const float *gate, GLOBAL const float *x, GLOBAL void *y, struct geglu_arguments a)          \
-	{                                                                                                    \
-		multiply_eight(dtype, gate, x, y, &a);                                                       \
-	}
-KERNEL(gelu_multiply_f32) GELU_MULTIPLY(SMALTI_F32)
-KERNEL(gelu_multiply_f16) GELU_MULTIPLY(SMALTI_F16)
-KERNEL(gelu_multiply_bf16) GELU_MULTIPLY(SMALTI_BF16)
+KERNEL_FORMS(gelu_multiply, (GLOBAL const float *gate, GLOBAL const float *x, GLOBAL void *y,
+	struct geglu_arguments a),
+	multiply_eight(dtype, gate, x, y, &a);)
 
 /* Multiplies y [rows, columns] by factors, both of y's dtype. */
 KERNEL(multiply)(GLOBAL const void *factors, GLOBAL void *y, struct geglu_arguments a)
@@ -72,13 +67,8 @@ DEVICE void scale_eight(enum smalti_dtype dtype, GLOBAL const void *factors, GLO
 	store_eight(y, dtype, i, values);
 }
 
-#define MULTIPLY(dtype)                                                                                      \
-	(GLOBAL const void *factors, GLOBAL void *y, struct geglu_arguments a)                               \
-	{                                                                                                    \
-		scale_eight(dtype, factors, y, &a);                                                          \
-	}
-KERNEL(multiply_f16) MULTIPLY(SMALTI_F16)
-KERNEL(multiply_bf16) MULTIPLY(SMALTI_BF16)
+KERNEL_HALVES(multiply, (GLOBAL const void *factors, GLOBAL void *y, struct geglu_arguments a),
+	scale_eight(dtype, factors, y, &a);)
 
 /* Spreads the bias to eight keys of a query, by their distances. What nobody reads is 0, so that no row is without any
  * key. */
@@ -105,11 +95,6 @@ DEVICE void spread_eight(enum smalti_dtype dtype, GLOBAL const float *bias, GLOB
 	store_eight(y, dtype, INDEX, values);
 }
 
-#define SPREAD_BIAS(dtype)                                                                                   \
-	(GLOBAL const float *bias, GLOBAL const int64_t *starts, GLOBAL void *y,                             \
-	 struct spread_bias_arguments a)                                                                     \
-	{                                                                                                    \
-		spread_eight(dtype, bias, starts, y, &a);                                                    \
-	}
-KERNEL(spread_bias_f16) SPREAD_BIAS(SMALTI_F16)
-KERNEL(spread_bias_bf16) SPREAD_BIAS(SMALTI_BF16)
+KERNEL_HALVES(spread_bias, (GLOBAL const float *bias, GLOBAL const int64_t *starts, GLOBAL void *y,
+	struct spread_bias_arguments a),
+	spread_eight(dtype, bias, starts, y, &a);)
