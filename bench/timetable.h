@@ -36,9 +36,11 @@ struct smalti_timetable *smalti_timetable_recorded(const struct smalti_task_sche
  * not delay what tasks have made. */
 enum smalti_timetable_lane { SMALTI_TIMETABLE_WEIGHTS, SMALTI_TIMETABLE_MADE, SMALTI_TIMETABLE_LANES };
 
-/* Until when a place receives, or sends, tiles. */
-struct smalti_timetable_lanes {
-	double free_at[SMALTI_TIMETABLE_LANES];
+/* Until when a place receives, or sends, tiles: one at a time, but main memory as many as share the host's
+ * rate. */
+enum { SMALTI_TIMETABLE_PORTS = 16 };
+struct smalti_timetable_ports {
+	double free_at[SMALTI_TIMETABLE_LANES][SMALTI_TIMETABLE_PORTS];
 };
 
 /* timetable_model.c: the state of a schedule that is being made, task by task. */
@@ -52,7 +54,8 @@ struct smalti_timetable_model {
 	double *end;      /* of each task; INFINITY: not added */
 	double *free_at;  /* of each worker */
 	double *valid_at; /* of each tile at each place; INFINITY: it is not there */
-	struct smalti_timetable_lanes *receives, *sends; /* of each place */
+	struct smalti_timetable_ports *receives, *sends; /* of each place */
+	int host_ports;                                  /* of main memory */
 	double *inserted_at;                             /* of the tasks before `inserted` */
 	double *ended_at; /* when the first so many of `ends` have ended; up to `ended` */
 	int64_t inserted, ended;

@@ -72,6 +72,15 @@ static void find_pauses(struct smalti_timetable_model *m)
 	}
 }
 
+/* Returns how many of its fastest link fill the host's rate; 1 where that is unknown. */
+static int count_host_ports(const struct smalti_task_schedule *s)
+{
+	double rate = 0;
+	for (int place = 1; place < s->places; place++)
+		rate = fmax(rate, s->links[place].rate);
+	return rate > 0 && s->host > rate ? (int)fmin(ceil(s->host / rate), SMALTI_TIMETABLE_PORTS) : 1;
+}
+
 struct smalti_timetable_model *smalti_timetable_model_new(const struct smalti_task_schedule *schedule,
 							  struct smalti_timetable_rules rules,
 							  struct smalti_error *error)
@@ -86,6 +95,7 @@ struct smalti_timetable_model *smalti_timetable_model_new(const struct smalti_ta
 		return NULL;
 	}
 	find_pauses(m);
+	m->host_ports = count_host_ports(schedule);
 	smalti_timetable_model_reset(m);
 	return m;
 }
@@ -117,6 +127,32 @@ void smalti_timetable_model_reset(struct smalti_timetable_model *m)
 	insert(m);
 }
 
+static int count_ports(const struct smalti_timetable_model *m, int place)
+{
+	return place == 0 ? m->host_ports : 1;
+}
+
+/* Returns when a port becomes free. */
+static double first_port(const struct smalti_timetable_model *m, const struct smalti_timetable_ports *of,
+			 int place, enum smalti_timetable_lane lane)
+{
+	double first = (double)INFINITY;
+	for (int port = 0; port < count_ports(m, place); port++)
+		first = fmin(first, of[place].free_at[lane][port]);
+	return first;
+}
+
+/* Occupies the port that was busy until shortly before. The others may serve tiles that come earlier. */
+static void occupy(const struct smalti_timetable_model *m, struct smalti_timetable_ports *of, int place,
+		   enum smalti_timetable_lane lane, double begin, double seconds)
+{
+	double *free_at = of[place].free_at[lane], *best = NULL;
+	for (double *port = free_at; port < free_at + count_ports(m, place); port++)
+		if (*port <= begin && (!best || *port > *best))
+			best = port;
+	*best = begin + seconds;
+}
+
 static enum smalti_timetable_lane lane_of(const struct smalti_timetable_model *m, int64_t tile)
 {
 	return m->schedule->made[tile] ? SMALTI_TIMETABLE_MADE : SMALTI_TIMETABLE_WEIGHTS;
@@ -133,8 +169,8 @@ static struct way find_way(const struct smalti_timetable_model *m, int64_t tile,
 		const double valid = m->valid_at[tile * s->places + from];
 		if (isinf(valid) || link->rate <= 0)
 			continue;
-		const double begin = fmax(
-				 valid, fmax(m->receives[place].free_at[lane], m->sends[from].free_at[lane])),
+		const double begin = fmax(valid, fmax(first_port(m, m->receives, place, lane),
+						      first_port(m, m->sends, from, lane))),
 			     end = begin + link->delay + s->tiles[tile] / link->rate;
 		if (end < best.end)
 			best = (struct way){from, begin, end};
@@ -158,10 +194,10 @@ double smalti_timetable_model_ready(const struct smalti_timetable_model *m, int6
 	return ready;
 }
 
-/* Returns how long a place is busy with a tile of that many bytes. */
+/* Returns how long a port of a place is busy with a tile of that many bytes. */
 static double occupies(const struct smalti_timetable_model *m, int place, double bytes, double rate)
 {
-	return bytes / (place == 0 && m->schedule->host > rate ? m->schedule->host : rate);
+	return place == 0 && m->host_ports > 1 ? bytes * m->host_ports / m->schedule->host : bytes / rate;
 }
 
 /* Moves the tile to the place, unless it is there. */
@@ -177,8 +213,8 @@ static void move(struct smalti_timetable_model *m, int64_t tile, int place)
 		return;
 	const double rate = s->links[way.from * s->places + place].rate;
 	const enum smalti_timetable_lane lane = lane_of(m, tile);
-	m->receives[place].free_at[lane] = way.begin + occupies(m, place, s->tiles[tile], rate);
-	m->sends[way.from].free_at[lane] = way.begin + occupies(m, way.from, s->tiles[tile], rate);
+	occupy(m, m->receives, place, lane, way.begin, occupies(m, place, s->tiles[tile], rate));
+	occupy(m, m->sends, way.from, lane, way.begin, occupies(m, way.from, s->tiles[tile], rate));
 }
 
 /* Leaves a tile only where it was written. */

@@ -7,6 +7,7 @@
 
 /* The work of a search: rounds times tasks. */
 enum { WORK = 4000000, MIN_ROUNDS = 200, MAX_ROUNDS = 4000, ANYWHERE = -1, UNDECIDED = -2 };
+enum { KEPT = 32 /* parts of the weights that stay in main memory are tried */ };
 
 /* A list schedule goes by these. */
 struct wishes {
@@ -219,24 +220,31 @@ static void wish_for_group(struct search *search, int64_t task, int place)
 			    place != ANYWHERE && isinf(cost_of(search, i, place)) ? ANYWHERE : place;
 }
 
-/* Deals the groups in their order to the first devices, so that the weights use all of their links. */
-static void deal(struct search *search, int devices)
+/* Tells whether weights are more than all else that the task reads. */
+static bool reads_weights(const struct search *search, int64_t task)
+{
+	return search->largest[task] >= 0 && !search->schedule->made[search->largest[task]];
+}
+
+/* Deals the groups in their order: the first `kept` bytes of weights to main memory, the others to the first
+ * devices, so that they use all of their links while CPUs compute. */
+static void deal(struct search *search, int devices, double kept)
 {
 	const struct smalti_task_schedule *s = search->schedule;
 	double dealt[SMALTI_AREA_KINDS] = {0};
 	for (int64_t i = 0; i < s->count; i++)
 		search->tried.place[i] = UNDECIDED;
 	for (int64_t i = 0; i < s->count; i++) {
-		int best = 1;
+		int best = dealt[0] < kept ? 0 : 1;
 		if (search->tried.place[i] != UNDECIDED)
 			continue;
-		for (int place = 2; place <= devices; place++)
+		for (int place = 2; place <= devices && best > 0; place++)
 			if (dealt[place] < dealt[best])
 				best = place;
-		for (int64_t j = i; j < s->count; j++)
+		for (int64_t j = i; j < s->count && reads_weights(search, i); j++)
 			if (is_of_group(search, i, j))
 				dealt[best] += s->weights[j];
-		wish_for_group(search, i, s->weights[i] > 0 ? best : ANYWHERE);
+		wish_for_group(search, i, reads_weights(search, i) ? best : ANYWHERE);
 	}
 }
 
@@ -296,12 +304,15 @@ static void begin(struct search *search, const struct smalti_timetable *const *f
 				search->tried.place[i] = isinf(cost_of(search, i, place)) ? ANYWHERE : place;
 			try_list(search);
 		}
-	for (int devices = 2; !search->fixed && devices < s->places && devices < SMALTI_AREA_KINDS;
-	     devices++) {
-		rank_by_chains(search, false);
-		deal(search, devices);
-		try_list(search);
-	}
+	double weights = 0;
+	for (int64_t i = 0; i < s->count; i++)
+		weights += s->weights[i];
+	for (int devices = 1; !search->fixed && devices < s->places && devices < SMALTI_AREA_KINDS; devices++)
+		for (int kept = 0; kept < KEPT; kept++) {
+			rank_by_chains(search, false);
+			deal(search, devices, weights * kept / KEPT);
+			try_list(search);
+		}
 }
 
 static void improve(struct search *search, double enough)

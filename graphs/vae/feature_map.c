@@ -193,6 +193,15 @@ static struct conv_arguments conv_arguments(const struct smalti_feature_map *x, 
 				       .compute = compute};
 }
 
+/* Returns a tile that is written with the band's body. An edge is better than the body, to which later
+ * convolutions add: these would wait for what waits for it. */
+static struct smalti_tile *written_with(const struct smalti_feature_map *x, int64_t band)
+{
+	const int64_t slot = band % x->slots;
+	struct smalti_tile *edge = x->bottom[slot] ? x->bottom[slot] : x->top[slot];
+	return edge ? edge : x->body[slot];
+}
+
 void smalti_feature_map_conv(struct smalti_task_group *task_group, struct smalti_feature_map *x, int64_t band,
 			     const struct smalti_conv_input *input, const struct smalti_kernel *kernel,
 			     enum smalti_dtype compute, bool add, int64_t y_groups,
@@ -210,7 +219,7 @@ void smalti_feature_map_conv(struct smalti_task_group *task_group, struct smalti
 	    .moments = norm ? x->moments : NULL,
 	    .gamma = norm ? smalti_weight_tile(input->norm->gamma) : NULL,
 	    .beta = norm ? smalti_weight_tile(input->norm->beta) : NULL,
-	    .weight = smalti_weight_tile_after(kernel->weight, x->body[band % x->slots]),
+	    .weight = smalti_weight_tile_after(kernel->weight, written_with(x, band)),
 	    .bias = smalti_weight_tile(kernel->bias),
 	    .y = smalti_feature_map_body(task_group, y, band),
 	    .top = top_of(task_group, y, band),
