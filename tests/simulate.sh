@@ -157,6 +157,9 @@ pipeline --machine 4xA100-PCIe --steps 3 --strategy pipeline --precision f16
 ethernet --machine 2x8xL40-Ethernet --steps 2 --strategy ring --precision f16 --tile-tokens 16
 cluster --machine 2x8xH100-InfiniBand --steps 2 --strategy hybrid:cfg2.ring8 --precision f16 --tile-tokens 32 --blocking
 CASES
+# GPUs that decode do not wait for the CPUs that pack the same weights for themselves.
+simulate packed --machine 4xA100-NVLink --model sigma-256 --steps 1 --precision f16 --tile-tokens 128
+less "$(value packed decoding)" 0.02
 # The bound by work is that of the GPUs that compute.
 several=(--machine 2xA100-NVLink --model sigma-512 --steps 1 --images 2 --precision f16)
 simulate with_two "${several[@]}"
