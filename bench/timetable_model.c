@@ -146,9 +146,9 @@ static double first_port(const struct smalti_timetable_model *m, const struct sm
 static void occupy(const struct smalti_timetable_model *m, struct smalti_timetable_ports *of, int place,
 		   enum smalti_timetable_lane lane, double begin, double seconds)
 {
-	double *free_at = of[place].free_at[lane], *best = NULL;
+	double *free_at = of[place].free_at[lane], *best = free_at;
 	for (double *port = free_at; port < free_at + count_ports(m, place); port++)
-		if (*port <= begin && (!best || *port > *best))
+		if (*port <= begin && (*best > begin || *port > *best))
 			best = port;
 	*best = begin + seconds;
 }
