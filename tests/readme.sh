@@ -74,3 +74,9 @@ for page in images features policies; do
 done
 made ../images/thousand/8.png ../images/found.html ../features/small.html ../features/small-pixart/caption_features_new \
     ../features/small-run/log.jsonl slow.html lws.png
+
+# Configured in itself, a checkout could be built nowhere else.
+status=0
+"$root/scripts/build" -C . >out 2>err || status=$?
+[ $status -eq 2 ] || fail "scripts/build -C .: status $status: $(cat err)"
+grep -q 'a folder of its own' err || fail "scripts/build -C .: $(cat err)"
