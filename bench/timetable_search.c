@@ -6,8 +6,7 @@
 #include <math.h>
 
 /* The work of a search: rounds times tasks. */
-enum { WORK = 4000000, MIN_ROUNDS = 200, MAX_ROUNDS = 4000, ANYWHERE = -1, UNDECIDED = -2 };
-enum { KEPT = 32 /* parts of the weights that stay in main memory are tried */ };
+enum { WORK = 4000000, MIN_ROUNDS = 200, MAX_ROUNDS = 4000, ANYWHERE = -1, UNDECIDED = -2, SECTIONS = 16 };
 
 /* A list schedule goes by these. */
 struct wishes {
@@ -226,6 +225,16 @@ static bool reads_weights(const struct search *search, int64_t task)
 	return search->largest[task] >= 0 && !search->schedule->made[search->largest[task]];
 }
 
+/* Returns the device that was dealt least. */
+static int least_of(const double *dealt, int devices)
+{
+	int least = 1;
+	for (int device = 2; device <= devices; device++)
+		if (dealt[device] < dealt[least])
+			least = device;
+	return least;
+}
+
 /* Deals the groups in their order: the first `kept` bytes of weights to main memory, the others to the first
  * devices, so that they use all of their links while CPUs compute. */
 static void deal(struct search *search, int devices, double kept)
@@ -235,16 +244,38 @@ static void deal(struct search *search, int devices, double kept)
 	for (int64_t i = 0; i < s->count; i++)
 		search->tried.place[i] = UNDECIDED;
 	for (int64_t i = 0; i < s->count; i++) {
-		int best = dealt[0] < kept ? 0 : 1;
 		if (search->tried.place[i] != UNDECIDED)
 			continue;
-		for (int place = 2; place <= devices && best > 0; place++)
-			if (dealt[place] < dealt[best])
-				best = place;
+		const int best = dealt[0] < kept ? 0 : least_of(dealt, devices);
 		for (int64_t j = i; j < s->count && reads_weights(search, i); j++)
 			if (is_of_group(search, i, j))
 				dealt[best] += s->weights[j];
 		wish_for_group(search, i, reads_weights(search, i) ? best : ANYWHERE);
+	}
+}
+
+static double time_deal(struct search *search, int devices, double kept)
+{
+	rank_by_chains(search, false);
+	deal(search, devices, kept);
+	try_list(search);
+	return search->found->makespan;
+}
+
+/* Looks for the bytes that main memory keeps best: with more of them the links wait, with fewer the CPUs. */
+static void deal_best(struct search *search, int devices)
+{
+	const struct smalti_task_schedule *s = search->schedule;
+	double weights = 0;
+	for (int64_t i = 0; i < s->count; i++)
+		weights += s->weights[i];
+	double least = 0, most = weights;
+	for (int step = 0; step < SECTIONS; step++) {
+		const double third = (most - least) / 3;
+		if (time_deal(search, devices, least + third) < time_deal(search, devices, most - third))
+			most -= third;
+		else
+			least += third;
 	}
 }
 
@@ -304,15 +335,8 @@ static void begin(struct search *search, const struct smalti_timetable *const *f
 				search->tried.place[i] = isinf(cost_of(search, i, place)) ? ANYWHERE : place;
 			try_list(search);
 		}
-	double weights = 0;
-	for (int64_t i = 0; i < s->count; i++)
-		weights += s->weights[i];
 	for (int devices = 1; !search->fixed && devices < s->places && devices < SMALTI_AREA_KINDS; devices++)
-		for (int kept = 0; kept < KEPT; kept++) {
-			rank_by_chains(search, false);
-			deal(search, devices, weights * kept / KEPT);
-			try_list(search);
-		}
+		deal_best(search, devices);
 }
 
 static void improve(struct search *search, double enough)
