@@ -151,6 +151,7 @@ while read -r call words; do
         -o "$work/failed.png" -q --cuda 1 --cpus 1 --reproducible
     [ ! -e "$work/failed.png" ] || fail "$call: an image all the same"
 done <<'WORDS'
+busy:1 CUDA-capable device(s) is/are busy or unavailable
 launch:40 too many resources requested for launch
 product:30 cuBLASLt says
 graph:2 cuDNN says

@@ -189,6 +189,10 @@ libfault_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 tests/cuda.log tests/extract.log tests/extract_kill.log tests/faults.log tests/slurm.log tests/slurm_array.log tests/store_kill.log \
 tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT)
 
+check_LTLIBRARIES += libcountlocks.la
+libcountlocks_la_SOURCES = tests/count_locks.c
+libcountlocks_la_LDFLAGS = -module -avoid-version -rpath /nowhere
+
 if OPENCL
 check_LTLIBRARIES += liblose_opencl.la
 liblose_opencl_la_SOURCES = tests/lose_opencl.c

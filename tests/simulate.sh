@@ -128,7 +128,8 @@ fi
 "$SMALTI" simulate --measured known.json --precision f16 --calibrate machine.json
 simulate calibrated --machine ./machine.json --precision f16 --steps 1
 
-# Bounds, and the same to the last digit, whatever the policy and the strategy.
+# Bounds, and the same to the last digit, whatever the policy and the strategy; of more memories than an integer has bits, too.
+sed 's/"count": 1,/"count": 33,/' "$(dirname "$SMALTI_TESTDATA")/../machines/1xA100-PCIe.json" >many.json
 while read -r name options; do
     # shellcheck disable=SC2086 # several words
     simulate "$name" $options
@@ -155,11 +156,17 @@ random --machine 4xT4 --steps 2 --sched random --precision f16
 locality --machine 8xL40 --steps 2 --sched locality --precision f16
 pipeline --machine 4xA100-PCIe --steps 3 --strategy pipeline --precision f16
 ethernet --machine 2x8xL40-Ethernet --steps 2 --strategy ring --precision f16 --tile-tokens 16
+many --machine ./many.json --steps 1 --size 64x64 --strategy ring --precision f16
 cluster --machine 2x8xH100-InfiniBand --steps 2 --strategy hybrid:cfg2.ring8 --precision f16 --tile-tokens 32 --blocking
 CASES
 # GPUs that decode do not wait for the CPUs that pack the same weights for themselves.
 simulate packed --machine 4xA100-NVLink --model sigma-256 --steps 1 --precision f16 --tile-tokens 128
 less "$(value packed decoding)" 0.02
+# Cores that are alike take as long under any policy of tasks that are ready, unless threads are late that want the same lock.
+for policy in eager dmdas; do
+    simulate "cores-$policy" --machine 32-cores --steps 2 --size 512x512 --sched $policy
+done
+less "$(value cores-dmdas makespan)" "$(value cores-eager makespan)" 1.05
 # The bound by work is that of the GPUs that compute.
 several=(--machine 2xA100-NVLink --model sigma-512 --steps 1 --images 2 --precision f16)
 simulate with_two "${several[@]}"
@@ -427,12 +434,24 @@ simulate far-nodes "${ethernet[@]}"
 less "$(value near-nodes step)" "$(value far-nodes step)" 0.7
 less "$(value near-nodes transfer_bound)" "$(value far-nodes transfer_bound)" 0.7
 
+# Copies between different GPUs run at the same time: where each takes a millisecond, eight GPUs wait about as long as two. A worker
+# takes no lock of the lists, two for each pair of memories, in which there is nothing.
+sed 's/"nvswitch_us": 3,/"nvswitch_us": 1000,/' "$machines/8xA100-NVLink.json" >late.json
+for gpus in 2 8; do
+    SMALTI_LOCKS=$work/locks-$gpus LD_PRELOAD=$(dirname "$SMALTI")/.libs/libcountlocks.so \
+        simulate "late-$gpus" --machine ./late.json --gpus $gpus --steps 2 --size 128x128 --strategy ring --precision f16
+done
+less "$(value late-8 step)" "$(value late-2 step)" 2
+less "$(cat locks-8)" "$(value late-8 tasks)" 1000
+
 # A GPU that does not hold the weights drops them and loads them again.
 simulate small --machine 1xA100-PCIe "${sigma[@]}" --tile-tokens 1024 --gpu-memory-limit 900M
 less "$(value single step)" "$(value small step)"
 peaks=$(grep -oE '"peak":[0-9]+,"limit":[0-9]+' small | tail -n 1 | tr -dc '0-9 :,' | tr ':,' '  ')
 read -r peak limit <<<"$peaks"
 [ "$peak" -le "$limit" ] || fail "$peak of $limit bytes in use"
+# Who found no room is woken when there is some: else this one would wait for ever.
+simulate short --machine 8xA100-NVLink --steps 1 --size 1024x1024 --precision f16 --gpu-memory-limit 24M
 
 # What denoising needs of a GPU is said where there is less, and blocking programs need more.
 "$SMALTI" simulate --machine 1xA100-PCIe "${sigma[@]}" --tile-tokens 1024 --gpu-memory-limit 900M >out 2>err || fail "$(cat err)"

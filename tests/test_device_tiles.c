@@ -194,7 +194,48 @@ static void waited_for(void)
 	test_close_devices(session);
 }
 
-#ifdef STARPU_TRANSFER_CALLBACKS /* a StarPU of scripts/starpu: others end the program */
+#ifdef STARPU_TRANSFER_CALLBACKS /* a StarPU of scripts/starpu: others end the program, or take more pieces  \
+				  */
+/* CUDA's memory is taken in pieces that hold several tiles of 5 MiB each. */
+static void pieces(void)
+{
+	enum { COUNT_OF_TILES = 9, BYTES = 5 << 20 };
+	static char values[BYTES];
+	struct smalti_error error = SMALTI_NO_ERROR;
+	const char *before = getenv("STARPU_SUBALLOCATOR");
+	char *kept = before ? strdup(before) : NULL;
+	if (!test_cuda()) {
+		test_skip("OpenCL's memory is not taken in pieces");
+		return;
+	}
+	setenv("STARPU_SUBALLOCATOR", "1", 1); /* where memory is little, too */
+	struct smalti_session *session = test_open_devices("pieces", "1", 1, NULL, NULL);
+	if (kept)
+		setenv("STARPU_SUBALLOCATOR", kept, 1);
+	else
+		unsetenv("STARPU_SUBALLOCATOR");
+	free(kept);
+	if (!session)
+		return;
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "pieces", 0, &error);
+	struct smalti_tile *tiles[COUNT_OF_TILES];
+	int taken = 0;
+	for (int i = 0; i < COUNT(tiles); i++) {
+		const size_t used = starpu_memory_get_used(1);
+		tiles[i] = smalti_tile_upload(task_group, 1, BYTES, values);
+		CHECK(starpu_data_prefetch_on_node(smalti_tile_handle(tiles[i]), 1, 0) == 0 &&
+			  is_at(tiles[i], 1),
+		      "on the device");
+		taken += starpu_memory_get_used(1) > used;
+	}
+	CHECK(taken <= 1, "memory is taken once, or was there");
+	for (int i = 0; i < COUNT(tiles); i++)
+		smalti_tile_release(tiles[i]);
+	SUCCEEDS(smalti_task_group_status(task_group, &error), &error, "tiles");
+	smalti_task_group_free(task_group);
+	test_close_devices(session);
+}
+
 /* Has references on all memories when the devices end. */
 static void hold_everywhere(void *handle)
 {
@@ -231,7 +272,7 @@ static const struct test tests[] = {
     {"little memory", little_memory},     {"too large", too_large},
     {"early inputs", early_inputs},       {"waited for", waited_for},
 #ifdef STARPU_TRANSFER_CALLBACKS
-    {"late prefetches", late_prefetches},
+    {"late prefetches", late_prefetches}, {"pieces", pieces},
 #endif
 };
 

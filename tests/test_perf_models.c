@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <starpu.h>
+
 /* Whatever changes the arithmetic or the bytes of a task changes its key, any word of its arguments. */
 static int change_words(void *user, const struct smalti_bench_case *c)
 {
@@ -92,9 +94,37 @@ static void stored(void)
 		fclose(file);
 }
 
+#ifdef STARPU_TRANSFER_CALLBACKS /* a StarPU of scripts/starpu: others look elsewhere, too */
+/* StarPU reads models where the session says. Where it was installed there may be nothing. */
+static void directories(void)
+{
+	char *text = NULL, *rest = NULL, expected[PATH_MAX];
+	size_t length = 0;
+	const char *directory = test_file("models");
+	snprintf(expected, sizeof(expected), "directory: <%s/", directory);
+	setenv("STARPU_PERF_MODEL_DIR", directory, 1);
+	const struct smalti_session_options options = {.cpus = 1};
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct smalti_session *session = smalti_session_open(&options, &error);
+	SUCCEEDS(session ? 0 : -1, &error, "session");
+	FILE *to = open_memstream(&text, &length);
+	starpu_perfmodel_directory(to);
+	fclose(to);
+	SUCCEEDS(smalti_session_close(session, &error), &error, "close");
+	unsetenv("STARPU_PERF_MODEL_DIR");
+	CHECK(length > 0, "one directory at least");
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		CHECK(strncmp(line, expected, strlen(expected)) == 0, line);
+	free(text);
+}
+#endif
+
 static const struct test tests[] = {
     {"keys", keys},
     {"stored", stored},
+#ifdef STARPU_TRANSFER_CALLBACKS
+    {"directories", directories},
+#endif
 };
 
 TEST_MAIN("performance models", tests)

@@ -9,6 +9,7 @@
 #include "rt/throttle.h"
 #include "stage.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include <starpu.h>
 
 static void close_session(struct smalti_session *session)
 {
@@ -531,6 +534,55 @@ static void trace(void)
 	cJSON_Delete(file);
 }
 
+#ifdef STARPU_TRANSFER_CALLBACKS /* a StarPU of scripts/starpu: with others they only poll */
+/* How often the workers gave up their cores to wait for something. */
+static long sleeps(void)
+{
+	long sum = 0, count;
+	char line[256], path[300];
+	DIR *threads = opendir("/proc/self/task");
+	for (const struct dirent *thread; threads && (thread = readdir(threads));) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", thread->d_name);
+		FILE *file = fopen(path, "r");
+		bool works = false;
+		while (file && fgets(line, sizeof(line), file)) {
+			works |= strncmp(line, "Name:\tCPU ", 10) == 0;
+			if (works && sscanf(line, "voluntary_ctxt_switches: %ld", &count) == 1)
+				sum += count;
+		}
+		if (file)
+			fclose(file);
+	}
+	if (threads)
+		closedir(threads);
+	return sum;
+}
+
+/* A worker that waits for another's task leaves its core to others. If it only polled it would never sleep:
+ * minutes end that. */
+static void idle_workers_sleep(void)
+{
+	enum { SLEEPS = 1000, MOST_TRIES = 120 * 100 };
+	struct smalti_error error = SMALTI_NO_ERROR;
+	struct gate gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+	struct smalti_session *session = stage_session(NULL, 2);
+	struct smalti_task_group *task_group = smalti_task_group_new(session, "idle", 0, &error);
+	insert_pass(task_group, &gate);
+	while (!atomic_load(&gate.entered))
+		usleep(1000);
+	const long before = sleeps();
+	int tries = 0;
+	while (sleeps() < before + SLEEPS && tries < MOST_TRIES) {
+		usleep(10000);
+		tries++;
+	}
+	CHECK(tries < MOST_TRIES, "it sleeps");
+	open_gate(&gate);
+	smalti_task_group_free(task_group);
+	close_session(session);
+}
+#endif
+
 static const struct test tests[] = {
     {"options", options},
     {"sequential", sequential},
@@ -546,6 +598,9 @@ static const struct test tests[] = {
     {"tiles", tiles},
     {"refused memory", refused_memory},
     {"trace", trace},
+#ifdef STARPU_TRANSFER_CALLBACKS
+    {"idle workers sleep", idle_workers_sleep},
+#endif
 };
 
 TEST_MAIN("session", tests)

@@ -40,6 +40,30 @@ expect 2 'policy' "$SMALTI" topology --sched=nosuch
 expect 2 'expected' "$SMALTI" topology --cpus=-1
 expect 2 'SMALTI_MAX_ISA' env SMALTI_MAX_ISA=mmx "$SMALTI" topology
 
+# OpenCL's drivers are loaded where a device is asked for, and only there. Who asks for none leaves what the others measured of
+# the bus as it is. That is so with a StarPU of scripts/starpu, which tells of lost devices, too.
+export POCL_DEVICES=basic STARPU_OPENCL_ON_CPUS=1 STARPU_WORKERS_NOBIND=1
+# shown DEVICES: the topology with them, and what the linker loaded for it in loaded.PID.
+shown() {
+    rm -f "$work"/loaded.*
+    env LD_DEBUG=files LD_DEBUG_OUTPUT="$work/loaded" "$SMALTI" topology --cpus 1 --opencl "$1" >"$work/out" 2>"$work/err"
+}
+bus_files() {
+    find "$work/.starpu" -path '*/bus/*' -type f -printf '%p %i %T@ %s\n' | sort
+}
+if ! grep -qsaF starpu_lost_set_callbacks "$SMALTI" "$(dirname "$SMALTI")"/.libs/libsmalti.*; then
+    echo "SKIP: OpenCL's drivers (StarPU is another than that of scripts/starpu)"
+elif shown 1 && grep -q libpocl "$work"/loaded.*; then
+    bus=$(bus_files)
+    [ -n "$bus" ] || fail "no measurement of the bus: $(files "$work")"
+    shown 0 || fail "without a device: $(cat "$work/err")"
+    ! grep -h libpocl "$work"/loaded.* || fail "PoCL's driver without a device"
+    shown 1 || fail "with a device again: $(cat "$work/err")"
+    [ "$(bus_files)" = "$bus" ] || fail "the bus was measured again: $bus, now $(bus_files)"
+else
+    echo "SKIP: OpenCL's drivers (no device of PoCL: $(cat "$work/err"))"
+fi
+
 if [ -c /dev/full ]; then
     for option in '' --json; do
         # shellcheck disable=SC2016 # expanded by the inner shell

@@ -23,8 +23,8 @@ int standin_device_of(const void *address);
  * them all. */
 char *standin_at(const void *address, int device, size_t bytes, const char *user);
 
-/* Tells whether this call of `what` (malloc, launch, product, graph, cudnn) must fail:
- * SMALTI_STANDIN_FAIL=what:number, from 1. */
+/* Tells whether this call of `what` (malloc, launch, product, graph, cudnn, busy: a device's opening) must
+ * fail: SMALTI_STANDIN_FAIL=what:number, from 1. */
 bool standin_fails(const char *what);
 
 /* Tells whether this call of `what` finds the device lost. It is lost from the call on that SMALTI_LOSE

@@ -223,6 +223,8 @@ const char *cudaGetErrorString(cudaError_t error)
 		return "no error";
 	case cudaErrorMemoryAllocation:
 		return "out of memory";
+	case cudaErrorDevicesUnavailable:
+		return "CUDA-capable device(s) is/are busy or unavailable";
 	case cudaErrorIllegalAddress:
 		return "an illegal memory access was encountered";
 	case cudaErrorLaunchOutOfResources:
@@ -246,8 +248,8 @@ cudaError_t cudaFree(void *memory)
 {
 	TURN;
 	RETURN_IF_LOST("free", device_of(memory, nullptr));
-	if (!memory)
-		return cudaSuccess;
+	if (!memory) /* as StarPU opens a device */
+		return standin_fails("busy") ? result(cudaErrorDevicesUnavailable) : cudaSuccess;
 	standin_run_device(standin_device_of(memory), true);
 	standin_release(memory);
 	return cudaSuccess;
