@@ -483,7 +483,7 @@ static void attention_refuses_nonsense(void)
 	};
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct smalti_error error = SMALTI_NO_ERROR;
-		const struct attention_backward_data none = {NULL};
+		const struct attention_backward_data none = {.q = NULL};
 		int status = smalti_cpu_attention_backward(&none, &cases[i], &error);
 		FAILS(status, &error, SMALTI_EINVAL, "extents", "expected 1 to");
 	}
