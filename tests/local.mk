@@ -192,6 +192,9 @@ tests/store_stop.log tests/verify.log: tests/store_worker$(EXEEXT)
 check_LTLIBRARIES += libcountlocks.la
 libcountlocks_la_SOURCES = tests/count_locks.c
 libcountlocks_la_LDFLAGS = -module -avoid-version -rpath /nowhere
+check_LTLIBRARIES += liblatenaps.la
+liblatenaps_la_SOURCES = tests/late_naps.c
+liblatenaps_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 
 if OPENCL
 check_LTLIBRARIES += liblose_opencl.la

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients of `smalti serve` that mean harm, beside ordinary ones of which none may be lost.
 
-Usage: serve_soak.py PORT PID SECONDS MEGABYTES (by which memory may grow)
+Usage: serve_soak.py PORT PID SECONDS MEGABYTES (by which memory may grow; 0 seconds: only what happens at the end)
 """
 
 import contextlib
@@ -272,9 +272,10 @@ def what_has_begun_is_finished():
 def main():
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    who_goes_leaves_the_queue()
-    one_image_does_not_wait_for_many()
-    soak()
+    if SECONDS > 0:
+        who_goes_leaves_the_queue()
+        one_image_does_not_wait_for_many()
+        soak()
     what_has_begun_is_finished()
 
 

@@ -278,7 +278,7 @@ static int submit_image(struct smalti_serve_image *image, struct smalti_error *e
 					   error);
 }
 
-static bool is_over(struct smalti_server *server)
+bool smalti_serve_is_over(struct smalti_server *server)
 {
 	HOLD_MUTEX(&server->mutex);
 	return server->stopping && server->queue.waiting == 0;
@@ -287,7 +287,7 @@ static bool is_over(struct smalti_server *server)
 void *smalti_serve_submit(void *user)
 {
 	struct smalti_server *server = user;
-	while (!is_over(server)) {
+	while (!smalti_serve_is_over(server)) {
 		struct smalti_error error = SMALTI_NO_ERROR;
 		smalti_batch_await_room(server->batch); /* the turn is decided when there is room */
 		struct smalti_serve_image *image = take_image(server);

@@ -192,7 +192,9 @@ void smalti_serve_jobs_refuse(struct smalti_server *server);
 /* @} */
 /* Tells whether nobody waits for an image any more. */
 bool smalti_serve_is_unwanted(void *image);
-/* Submits what waits until the server stops and nothing is left; a thread of its own. */
+/* Tells whether the server stops and no image waits any more. */
+bool smalti_serve_is_over(struct smalti_server *server);
+/* Submits what waits until that is over; a thread of its own. */
 void *smalti_serve_submit(void *server);
 
 /* peers.c: the connections. A request that does not end is closed some seconds after its beginning, and so is

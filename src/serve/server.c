@@ -159,12 +159,12 @@ static bool is_active(struct smalti_server *server, double since)
 	return server->active > 0;
 }
 
-/* Completes images until the server is told to stop. */
+/* Completes images until the server is told to stop and no request that has begun waits. */
 static void serve(struct smalti_server *server)
 {
 	enum { HUNDREDTH = 10000 };
 	double since = smalti_now();
-	while (!server->stopping) {
+	while (!smalti_serve_is_over(server)) {
 		if (is_active(server, since)) {
 			smalti_batch_wait(server->batch);
 			since = smalti_now();
