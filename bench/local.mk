@@ -20,7 +20,7 @@ libbench_la_SOURCES = \
 	bench/stage_vae.c \
 	bench/stages.c bench/stages.h \
 	bench/schedule.h bench/schedule_bounds.c bench/schedule_idle.c bench/schedule_read.c \
-	bench/schedule_linear.c bench/schedule_linear.h bench/schedule_moves.c \
+	bench/linear_program.c bench/linear_program.h bench/schedule_linear.c bench/schedule_linear.h bench/schedule_moves.c \
 	bench/timetable.c bench/timetable.h bench/timetable_links.c bench/timetable_model.c bench/timetable_search.c bench/timetable_window.c \
 	bench/regret.c bench/regret.h \
 	bench/statistics.c bench/statistics.h \

@@ -92,7 +92,7 @@ double smalti_timetable_window(const struct smalti_task_schedule *schedule, bool
 
 /* timetable_links.c: returns a lower bound by the weights that links bring to devices: tasks with at least
  * some time behind them, of which `tail` tells the least, share workers and links up to then. 0: there are no
- * links. */
+ * links, too many kinds of tasks, or no GLPK. */
 double smalti_timetable_links(const struct smalti_task_schedule *schedule, const double *tail);
 
 /* timetable.c: tells whether the plan keeps to its rules: every task once, where it can run, after all that

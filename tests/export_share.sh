@@ -4,6 +4,8 @@
 # files that one process writes alone.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
+# shellcheck source=shared.sh
+. "$tests/shared.sh"
 make_directory=${SMALTI%/*}/tests/make_directory
 trap '{ kill -KILL $(jobs -p); umount "$work/disk"; } 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
@@ -23,9 +25,7 @@ complete() {
 }
 # await_files COUNT DIRECTORY PROCESS: COUNT are there, or the process has ended.
 await_files() {
-    while [ "$(find "$2" -name '*.np[yz]' 2>/dev/null | wc -l)" -lt "$1" ] && kill -0 "$3" 2>/dev/null; do
-        sleep 0.005
-    done
+    await_made '*.np[yz]' "$@"
 }
 
 # Killed at random, and begun anew.
@@ -62,18 +62,12 @@ complete both
     fail "the reports do not add up: $(cat report-?)"
 
 # Stopped for longer than its lease, without the lock: another does all, and it goes on when that has ended.
-holds_lock() {
-    grep -qsF "\"pid\":$process," stopped/.share/.lock ||
-        grep -qs ":$(stat -c %i stopped/.share/.lock) " /proc/locks
-}
 while :; do
     rm -rf stopped
     "${share[@]}" -o stopped 2>err &
     process=$!
     await_files $((RANDOM % 900 + 10)) stopped $process
-    kill -STOP $process 2>/dev/null || true
-    until grep -qs '^State:.[TZ]' /proc/$process/status || ! kill -0 $process 2>/dev/null; do sleep 0.01; done
-    holds_lock || ! grep -qsE "\"pid\":\s*$process," stopped/.share/claims/* || break
+    ! stop_with_claim stopped "$process" || break
     { kill -KILL $process && wait $process; } 2>/dev/null || true
 done
 expect 0 '' "${share[@]}" -o stopped

@@ -4,6 +4,8 @@
 # of a list once, with the bytes that one process makes alone.
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
+# shellcheck source=shared.sh
+. "$tests/shared.sh"
 memory=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)
 trap '{ kill -KILL $(jobs -p); umount "$work/disk"; } 2>/dev/null || true; rm -rf "$work" "$memory"' EXIT
 cd "$work"
@@ -42,9 +44,7 @@ complete() {
 
 # await_images COUNT DIRECTORY PROCESS: COUNT are there, or the process has ended.
 await_images() {
-    while [ "$(find "$2" -name '*.png' 2>/dev/null | wc -l)" -lt "$1" ] && kill -0 "$3" 2>/dev/null; do
-        sleep 0.005
-    done
+    await_made '*.png' "$@"
 }
 
 # Killed at random, and begun anew.
@@ -96,21 +96,13 @@ cp whole/p1*.png begun
 expect 0 '' "${share[@]}" -o begun/
 [ "$(grep -cF '"status":"skipped"' out)" -eq "$(cd whole && find . -name 'p1*.png' | wc -l)" ] || fail "not skipped: $(tail -n 1 out)"
 
-# Tells whether the process holds the lock, perhaps without its name in it.
-holds_lock() {
-    grep -qsF "\"pid\":$process," stopped/.share/.lock ||
-        grep -qs ":$(stat -c %i stopped/.share/.lock) " /proc/locks
-}
-
 # Stopped for longer than its lease, with claims but without the lock. It goes on when the others have done its work.
 while :; do
     rm -rf stopped report-*
     "${share[@]}" -o stopped/ >report-0 2>err &
     process=$!
     await_images $((RANDOM % 50 + 5)) stopped $process
-    kill -STOP $process
-    until grep -qs '^State:.[TZ]' /proc/$process/status; do sleep 0.01; done
-    holds_lock || ! grep -qsE "\"pid\":\s*$process," stopped/.share/claims/* || break
+    ! stop_with_claim stopped "$process" || break
     { kill -KILL $process && wait $process; } 2>/dev/null || true
 done
 "${share[@]}" -o stopped/ >report-1 2>>err || fail "beside a stopped process: status $?: $(cat err)"

@@ -267,7 +267,7 @@ $(fuzzers): tests/fuzz/run_fuzz$(EXEEXT)
 CLEANFILES += $(fuzzers) tests/fuzz/run_fuzz
 endif
 
-EXTRA_DIST += tests/command.sh tests/device_images.sh tests/ranks.sh tests/store.sh tests/examples.py tests/features_h5py.py \
+EXTRA_DIST += tests/command.sh tests/device_images.sh tests/ranks.sh tests/shared.sh tests/store.sh tests/examples.py tests/features_h5py.py \
 	tests/convert_pth.py tests/features_python.py tests/outputs.py tests/python_package.py tests/browser.py tests/serve_soak.py tests/parquet_to_jsonl.py tests/lsan.supp \
 	tests/data tests/fuzz/corpus tests/installed.sh
 

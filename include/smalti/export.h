@@ -38,7 +38,8 @@ struct smalti_export_progress {
 			   export only this call's */
 	int64_t empty;  /**< rows without any features: items that had failed; likewise */
 	int64_t files;  /**< written by this call */
-	/** Who has all that is left, or the lock, for a person; NULL: nobody is waited for. */
+	/** Who has all that is left, or the lock, for a person, until the callback returns; NULL: nobody is
+	 * waited for. */
 	const char *waits_for;
 	bool complete; /**< all rows are processed and stored safely on disk */
 };

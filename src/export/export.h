@@ -66,12 +66,11 @@ struct smalti_export_run {
 	struct smalti_shared_list *list; /* of rows that processes share; NULL: one process exports */
 };
 
-/* Reads what an earlier run has left in OUTPUT/.smalti-export.json: 1 and the progress, 0 if there is none,
+#define SMALTI_EXPORT_STATE ".smalti-export.json"
+/* Reads what an earlier run has left in OUTPUT/SMALTI_EXPORT_STATE: 1 and the progress, 0 if there is none,
  * -1 if it is of another export. */
 int smalti_export_load(struct smalti_export_run *run, struct smalti_error *error);
 int smalti_export_save(const struct smalti_export_run *run, struct smalti_error *error);
-/* Returns the path of that file; NULL with an error; free with free(). */
-char *smalti_export_state_path(const struct smalti_export_run *run, struct smalti_error *error);
 /* Hashes all that another directory's rows would differ in. */
 enum { SMALTI_EXPORT_DIGEST = 17 };
 void smalti_export_digest(const struct smalti_export_run *run, char text[SMALTI_EXPORT_DIGEST]);

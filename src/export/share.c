@@ -96,16 +96,15 @@ int smalti_export_ranges(struct smalti_export_run *run, struct smalti_error *err
 	return 0;
 }
 
-/* Refuses a directory in which one process has exported. */
-static int check_output(struct smalti_export_run *run, struct smalti_error *error)
+/* Refuses an output that has a file of another kind of export. */
+static int refuse_beside(const struct smalti_export_run *run, const char *file, const char *holds,
+			 struct smalti_error *error)
 {
-	SCOPED(free) char *state = smalti_export_state_path(run, error);
-	const int there = state ? smalti_find_file(state, error) : -1;
+	SCOPED(free) char *path = smalti_format(error, "%s/%s", run->options->output, file);
+	const int there = path ? smalti_find_file(path, error) : -1;
 	return there <= 0 ? there
-			  : smalti_fail(error, SMALTI_EINVAL,
-					"%s: holds the export of one process: go on without --share, or "
-					"name another directory",
-					run->options->output);
+			  : smalti_fail(error, SMALTI_EINVAL, "%s: holds %s, or name another directory",
+					run->options->output, holds);
 }
 
 int smalti_export_join(struct smalti_export_run *run, struct smalti_error *error)
@@ -125,7 +124,9 @@ int smalti_export_join(struct smalti_export_run *run, struct smalti_error *error
 	    .items = run->info.rows,
 	    .step = range_rows(run->info.rows),
 	    .wait = {bear_lock, run, run->options->lease_seconds}};
-	if (check_output(run, error) < 0 || smalti_make_directory(run->options->output, error) < 0)
+	if (refuse_beside(run, SMALTI_EXPORT_STATE, "the export of one process: go on without --share",
+			  error) < 0 ||
+	    smalti_make_directory(run->options->output, error) < 0)
 		return -1;
 	run->list = smalti_shared_list_open(directory, &options, error);
 	if (!run->list)
@@ -136,12 +137,6 @@ int smalti_export_join(struct smalti_export_run *run, struct smalti_error *error
 
 int smalti_export_check_alone(const struct smalti_export_run *run, struct smalti_error *error)
 {
-	SCOPED(free)
-	char *shared = smalti_format(error, "%s/" SMALTI_EXPORT_SHARE "/share.json", run->options->output);
-	const int there = shared ? smalti_find_file(shared, error) : -1;
-	return there <= 0 ? there
-			  : smalti_fail(error, SMALTI_EINVAL,
-					"%s: holds an export that processes share: give --share, or name "
-					"another directory",
-					run->options->output);
+	return refuse_beside(run, SMALTI_EXPORT_SHARE "/share.json",
+			     "an export that processes share: give --share", error);
 }

@@ -21,9 +21,9 @@ void smalti_export_digest(const struct smalti_export_run *run, char text[SMALTI_
 	snprintf(text, SMALTI_EXPORT_DIGEST, "%016" PRIx64, digest);
 }
 
-char *smalti_export_state_path(const struct smalti_export_run *run, struct smalti_error *error)
+static char *state_path(const struct smalti_export_run *run, struct smalti_error *error)
 {
-	return smalti_format(error, "%s/.smalti-export.json", run->options->output);
+	return smalti_format(error, "%s/" SMALTI_EXPORT_STATE, run->options->output);
 }
 
 static int compare(const struct smalti_export_run *run, const cJSON *state, struct smalti_error *error)
@@ -65,7 +65,7 @@ static int read_state(struct smalti_export_run *run, const cJSON *state, struct 
 
 int smalti_export_load(struct smalti_export_run *run, struct smalti_error *error)
 {
-	SCOPED(free) char *path = smalti_export_state_path(run, error);
+	SCOPED(free) char *path = state_path(run, error);
 	if (!path)
 		return -1;
 	int status = 0;
@@ -93,7 +93,7 @@ int smalti_export_save(const struct smalti_export_run *run, struct smalti_error 
 	cJSON_AddNumberToObject(state, "empty", (double)progress->empty);
 	cJSON_AddNumberToObject(state, "shards", (double)run->shards);
 	cJSON_AddBoolToObject(state, "complete", progress->complete);
-	SCOPED(free) char *path = smalti_export_state_path(run, error);
+	SCOPED(free) char *path = state_path(run, error);
 	const int status = path ? smalti_json_write(path, state, error) : -1;
 	if (!status)
 		run->progress->safe = progress->rows;

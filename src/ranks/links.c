@@ -50,7 +50,7 @@ static double one_way(void *memory, size_t bytes, int partner)
 	return shortest;
 }
 
-/* On a busy machine the latency may come out as longer than all of a large message. */
+/* Measures the link to a partner. On a busy machine the latency may be longer than all of a large message. */
 static struct smalti_link_fact measure(void *memory, int partner)
 {
 	const double latency = one_way(memory, SMALL, partner);
