@@ -6,9 +6,9 @@
 . "$(dirname "$0")/command.sh"
 
 cd "$work"
-
 # serve [VARIABLE=VALUE]: starts it.
 serve() {
+    : >said # which names the port of the server before
     env "$@" "$SMALTI" serve --listen 127.0.0.1:0 --cpus 2 --max-images 100 --max-waiting 500 --max-waiting-of-client 100 >said 2>err &
     server=$!
     while ! grep -q listening said; do
