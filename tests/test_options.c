@@ -8,11 +8,11 @@
 #include <string.h>
 
 struct paint {
-	bool quiet, has_seed;
+	bool quiet, has_seed, has_images;
 	uint64_t seed;
-	int64_t steps, memory, tiles;
-	double guidance;
-	struct smalti_size size;
+	int64_t steps, memory, tiles, images, frames, candidates;
+	double guidance, change, rate;
+	struct smalti_size size, crop;
 	const char *output;
 	struct smalti_string_list prompts;
 	int scheduler;
@@ -36,6 +36,15 @@ static const struct smalti_option rows[] = {
      .real_minimum = 0, .real_maximum = 1000},
     {SMALTI_SIZE(struct paint, size.width, size.height), "size", 0, "WxH", "size of the image", .minimum = 16,
      .maximum = 1000000000},
+    {SMALTI_SIZE(struct paint, crop.width, crop.height), "crop", 0, "WxH", "part of it", .minimum = 16,
+     .maximum = 1000000000},
+    {SMALTI_DOUBLE(struct paint, change), "change", 0, "X", "share of the steps; default: 0.8",
+     .real_minimum = 0, .real_maximum = 1},
+    {SMALTI_DOUBLE(struct paint, rate), "rate", 0, "X", "rate", .real_minimum = 0, .real_maximum = 1e30},
+    {SMALTI_INT64(struct paint, images), "images", 0, "N", "images", .minimum = 1, .maximum = 9,
+     SMALTI_GIVEN(struct paint, has_images)},
+    {SMALTI_INT64(struct paint, frames), "frames", 0, "N", "frames", .minimum = 0, .maximum = INT32_MAX},
+    {SMALTI_INT64(struct paint, candidates), "candidates", 0, "K", "candidates", .minimum = 1, .maximum = 9},
     {SMALTI_CHOICE(struct paint, scheduler), "scheduler-of-the-noise", 0, "NAME", "noise schedule",
      .choices = schedulers},
     {SMALTI_INT64(struct paint, tiles), "tiles", 0, "N", "tiles", .maximum = 9, .choices = tiles},
@@ -44,7 +53,8 @@ static const struct smalti_option rows[] = {
 };
 static const struct smalti_option_table table = {SMALTI_OPTION_TABLE(rows)};
 
-static const struct paint defaults = {.steps = 20, .guidance = 4.5, .size = {512, 512}, .output = "-"};
+static const struct paint defaults = {
+    .steps = 20, .guidance = 4.5, .size = {512, 512}, .output = "-", .images = 4};
 
 enum { MOST = 13 };
 
@@ -254,6 +264,13 @@ static void help_is_wrapped_and_complete(void)
 	CHECK(strstr(text, "\nExamples:\n  Paint a tree:\n    smalti paint --size=64x48 tree\n"), text);
 	CHECK(strstr(text, "  -h, --help                 show this help and exit\n"), text);
 	CHECK(strstr(text, "\nExit status:\n  0 success, "), text);
+	CHECK(strstr(text, "      --crop=WxH             part of it\n"), text);
+	CHECK(strstr(text, "      --change=X             share of the steps; default: 0.8 (from 0 to 1)\n"),
+	      text);
+	CHECK(strstr(text, "      --rate=X               rate (0 or more; default 0)\n"), text);
+	CHECK(strstr(text, "      --images=N             images (from 1 to 9; default 4)\n"), text);
+	CHECK(strstr(text, "      --frames=N             frames (0 or more; default 0)\n"), text);
+	CHECK(strstr(text, "      --candidates=K         candidates (from 1 to 9)\n"), text);
 	for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
 		int length = (int)strcspn(line, "\n");
 		CHECK(length <= 79, line);

@@ -132,14 +132,19 @@ void smalti_print_help(const struct smalti_command *command, FILE *to)
 
 #define note(notes, ...) smalti_append((notes)->text, sizeof((notes)->text), "; ", __VA_ARGS__)
 
+/* Maxima that no reader needs. */
+enum { HUGE_INT64 = 1 << 30, HUGE_DOUBLE = 1000000 };
+
 static void note_range(struct smalti_notes *notes, const struct smalti_option *row)
 {
-	if (row->kind == SMALTI_OPTION_INT64 && row->maximum < INT64_MAX)
+	if (row->kind == SMALTI_OPTION_INT64 && row->maximum < HUGE_INT64)
 		note(notes, "from %" PRId64 " to %" PRId64, row->minimum, row->maximum);
 	else if (row->kind == SMALTI_OPTION_INT64)
 		note(notes, "%" PRId64 " or more", row->minimum);
-	else if (row->kind == SMALTI_OPTION_DOUBLE)
+	else if (row->kind == SMALTI_OPTION_DOUBLE && row->real_maximum < HUGE_DOUBLE)
 		note(notes, "from %g to %g", row->real_minimum, row->real_maximum);
+	else if (row->kind == SMALTI_OPTION_DOUBLE)
+		note(notes, "%g or more", row->real_minimum);
 	else if (row->kind == SMALTI_OPTION_LIST)
 		note(notes, "may be repeated");
 	const char *first = row->kind == SMALTI_OPTION_INT64 ? "or " : "one of ";
@@ -148,9 +153,22 @@ static void note_range(struct smalti_notes *notes, const struct smalti_option *r
 			      row->choices[i]);
 }
 
+/* Tells whether the value in the options' struct is what the option has when it is not given: the help may
+ * say something else itself, and a value below the range stands for none. */
+static bool is_default(const struct smalti_option *row, const void *value)
+{
+	const bool number = row->kind == SMALTI_OPTION_INT64 || row->kind == SMALTI_OPTION_DOUBLE;
+	if (strstr(row->help, "default") || (row->has_given && !number))
+		return false;
+	return row->choices || (row->kind != SMALTI_OPTION_INT64 && row->kind != SMALTI_OPTION_SIZE) ||
+	       *(const int64_t *)value >= row->minimum;
+}
+
 static void note_default(struct smalti_notes *notes, const struct smalti_option *row, const void *defaults)
 {
 	const void *value = (const char *)defaults + row->offset;
+	if (!is_default(row, value))
+		return;
 	const int64_t *size = value;
 	const char *string = row->kind == SMALTI_OPTION_STRING ? *(const char *const *)value : NULL;
 	if (row->kind == SMALTI_OPTION_INT64)
@@ -169,7 +187,7 @@ struct smalti_notes smalti_option_notes(const struct smalti_option *row, const v
 {
 	struct smalti_notes notes = {""};
 	note_range(&notes, row);
-	if (defaults && !row->has_given)
+	if (defaults)
 		note_default(&notes, row, defaults);
 	if (row->alias)
 		note(&notes, "also --%s", row->alias);
