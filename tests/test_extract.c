@@ -258,6 +258,11 @@ static void wrong_options_are_refused(void)
 	status = smalti_extract(session, &options, NULL, NULL, &result, &error);
 	FAILS(status, &error, SMALTI_EINVAL, "nothing to do", "features");
 	options = small_options(directory);
+	options.model.precision = SMALTI_PRECISION_W8A8;
+	error = (struct smalti_error){0};
+	status = smalti_extract(session, &options, NULL, NULL, &result, &error);
+	FAILS(status, &error, SMALTI_EINVAL, "a precision of images", "f32, bf16, f16, tf32, found w8a8");
+	options = small_options(directory);
 	options.parts = 3;
 	options.part = 3;
 	error = (struct smalti_error){0};

@@ -301,6 +301,7 @@ sed -i 's/"scaling_factor": [0-9.]*/"scaling_factor": 0.5/' other/vae/config.jso
 refuse 2 'other/vae/config.json has 0.5' "$SMALTI" train features -m other -o scaled
 refuse 2 "has no caption 'tags': its captions are prompt" "${train[@]}" -k tags -o tags
 refuse 2 'no place for the run' "$SMALTI" train features
+refuse 2 'precision: expected one of f32, bf16, f16, found w8a8' "${train[@]}" --precision w8a8 -o integers
 refuse 1 'no directory of features' "$SMALTI" train . -o nothing
 cp -r whole changed
 expect 0 'goes on with other options' "${train[@]}" --lr 2e-3 --allow-change --steps 10 -o changed

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extract/shard_items.h"
 #include "jobs/bins.h"
+#include "jobs/precision.h"
 
 enum { TOKENS_MAX = 1 << 16, INPUTS_MAX = 1 << 20 };
 
@@ -53,7 +54,6 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 	    {"fit of images", o->fit, SMALTI_FITTING_STRETCH},
 	    {"type of features", o->type, SMALTI_FEATURES_BF16},
 	    {"compression", o->compression, SMALTI_COMPRESS_ALWAYS},
-	    {"precision", o->model.precision, SMALTI_PRECISION_TF32},
 	    {"precision of the text encoder", o->model.text_encoder_precision, SMALTI_TEXT_ENCODER_W8A8},
 	    {"tokens of a caption", o->max_tokens, TOKENS_MAX},
 	    {"items of a shard", o->shard_items == SMALTI_SHARD_ITEMS_AUTO ? 0 : o->shard_items,
@@ -65,7 +65,7 @@ static int check_numbers(const struct smalti_extract_options *o, struct smalti_e
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		if (smalti_check_range(numbers[i].value, 0, numbers[i].max, numbers[i].what, error) < 0)
 			return -1;
-	return 0;
+	return smalti_precision_check(o->model.precision, SMALTI_PRECISION_TF32, error);
 }
 
 int smalti_extract_check(const struct smalti_extract_options *o, struct smalti_error *error)

@@ -35,6 +35,18 @@ const char *const smalti_text_encoder_precisions[] = {[SMALTI_TEXT_ENCODER_STORE
 						      [SMALTI_TEXT_ENCODER_W8A8] = "w8a8",
 						      NULL};
 
+int smalti_precision_check(enum smalti_precision precision, enum smalti_precision last,
+			   struct smalti_error *error)
+{
+	char names[64] = "";
+	if (precision <= last || precision > SMALTI_PRECISION_W8A8_BF16)
+		return smalti_check_range((int)precision, 0, last, "precision", error);
+	for (int i = 0; i <= (int)last; i++)
+		smalti_append(names, sizeof(names), ", ", "%s", smalti_precisions[i]);
+	return smalti_fail(error, SMALTI_EINVAL, "precision: expected one of %s, found %s", names,
+			   smalti_precisions[precision]);
+}
+
 int smalti_precision_choose(enum smalti_precision precision, struct smalti_session *session,
 			    struct smalti_error *error)
 {

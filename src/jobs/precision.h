@@ -23,6 +23,10 @@ enum smalti_precision smalti_precision_of_rest(enum smalti_precision precision);
 /* Tells whether products of the transformer's blocks are of integers. */
 bool smalti_precision_is_w8a8(enum smalti_precision precision);
 
+/* Checks that it is one of those up to `last`. */
+int smalti_precision_check(enum smalti_precision precision, enum smalti_precision last,
+			   struct smalti_error *error);
+
 /* Makes the workers of a session (NULL: CPUs without one) compute in a precision. -1 with SMALTI_EINVAL for a
  * number that is no precision, or that other models of the session exclude; SMALTI_EUNSUPPORTED for one that
  * no worker has, and for w8a8 and w8a8-bf16, which are f32 and bf16 to workers. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
+#include "jobs/precision.h"
 #include "smalti/generate.h"
 #include "smalti/train.h"
 #include "train/run.h"
@@ -33,7 +34,6 @@ static int check_counts(const struct smalti_train_options *o, struct smalti_erro
 	    {"samples at a time", o->micro, 0, MOST},
 	    {"recomputation", o->recomputation, 0, SMALTI_RECOMPUTE_AUTO},
 	    {"tile-tokens", o->tile_tokens, 0, INT64_MAX},
-	    {"precision", o->model.precision, 0, SMALTI_PRECISION_F16},
 	    {"optimizer", o->optimizer.kind, 0, SMALTI_OPTIMIZER_CAME},
 	    {"rule of the rate", o->optimizer.rule, 0, SMALTI_RATE_LINEAR},
 	    {"schedule", o->optimizer.schedule, 0, SMALTI_SCHEDULE_COSINE},
@@ -54,7 +54,7 @@ static int check_counts(const struct smalti_train_options *o, struct smalti_erro
 		if (smalti_check_range(numbers[i].value, numbers[i].min, numbers[i].max, numbers[i].what,
 				       error) < 0)
 			return -1;
-	return 0;
+	return smalti_precision_check(o->model.precision, SMALTI_PRECISION_F16, error);
 }
 
 static int check_numbers(const struct smalti_train_options *o, struct smalti_error *error)
