@@ -216,7 +216,7 @@ static void what_cannot_be_done_is_refused(void)
 		bool no_image, no_mask, keeps, latents;
 		const char *scheduler;
 	} cases[] = {
-	    {.what = "no image", .words = {"mask", "missing"}, .no_image = true},
+	    {.what = "no image", .words = {"mask", "needs an image"}, .no_image = true},
 	    {.what = "strength alone",
 	     .words = {"strength"},
 	     .strength = 0.5,

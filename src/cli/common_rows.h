@@ -12,8 +12,8 @@
 /* clang-format off */
 #define SMALTI_PRECISION_ROW(type, field) \
 	{SMALTI_CHOICE(type, field), "precision", 0, "TYPE", \
-	 "data type of the operands of matrix products and convolutions; f16 ends at 65504, so not every model can have it; " \
-	 "tf32 is for CUDA devices; w8a8 and w8a8-bf16, for images alone: f32, or bf16, but integers of 8 bits in the transformer's blocks", .choices = smalti_precisions}
+	 "data type of the operands of matrix products and convolutions; f16 ends at 65504, too early for some models; " \
+	 "tf32 is for CUDA devices; w8a8 and w8a8-bf16 are for images: f32 and bf16, with integers of 8 bits in the transformer's blocks", .choices = smalti_precisions}
 
 #define SMALTI_CLEANING_ROW(type, field, texts) \
 	{SMALTI_CHOICE(type, field), "clean", 0, "HOW", \
@@ -34,8 +34,8 @@
 
 #define SMALTI_LORA_ROW(type, field) \
 	{SMALTI_LIST(type, field), "lora", 0, "PATH[:WEIGHT]", \
-	 "change the model by the LoRA or DoRA adapter in PATH, a safetensors file or a directory of peft or diffusers; WEIGHT " \
-	 "times, default 1"}
+	 "change the model by the LoRA or DoRA adapter in PATH, a safetensors file or a directory of peft or diffusers, " \
+	 "times WEIGHT (default 1)"}
 
 #define SMALTI_MODEL_ROW(type, field) \
 	{SMALTI_STRING(type, field), "model", 'm', "DIR", \
@@ -97,7 +97,7 @@
 
 #define SMALTI_TOKEN_SHARES_ROW(type, field) \
 	SMALTI_SHARES_ROW(type, field, "the transformer's tokens", \
-			  "; with ,A:B:...@STEP behind them others from that step on")
+			  "; append ,A:B:...@STEP to change them from that step on")
 
 /* `request` is a struct smalti_request. */
 #define SMALTI_PIPELINE_ROWS(type, request) \

@@ -79,8 +79,7 @@ static const struct smalti_option rows[] = {
     SMALTI_TEXT_ENCODER_ROWS(TYPE, extract.model),
     {SMALTI_LIST(TYPE, lora), "lora", 0, "PATH[:WEIGHT]",
      "change the text encoder by the LoRA adapter in PATH, a safetensors file or a directory of peft or "
-     "diffusers; "
-     "WEIGHT times, default 1"},
+     "diffusers, times WEIGHT (default 1)"},
     {SMALTI_STRING(TYPE, extract.model.vae), "vae-model", 0, "DIR", "load the VAE from DIR"},
     SMALTI_VARIANT_ROW(TYPE, extract.model.variant),
     SMALTI_PRECISION_ROW(TYPE, extract.model.precision),

@@ -167,8 +167,8 @@ const struct smalti_command smalti_generate_command = {
     .description =
 	"Generates images from prompts. Several images are computed at the same time; each file appears "
 	"under its name when it is complete and stored safely on disk. The request, the model, the precision "
-	"and the tiling determine every bit of an image; the scheduling policy, the number of workers and "
-	"other requests do not change it; with GPUs --reproducible sees to that.\n\nAfter SIGINT or SIGTERM "
+	"and the tiling determine every bit of an image. The scheduling policy, the number of workers and "
+	"other requests do not change it. With GPUs that needs --reproducible.\n\nAfter SIGINT or SIGTERM "
 	"the images in progress are finished; a "
 	"second signal drops them. --resume continues an interrupted run.\n\nWith --share any number of "
 	"processes make the images of one list. Each claims some lines at a time; it may begin late, or be "

@@ -56,7 +56,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_INT64(TYPE, rerank.timesteps), "timesteps", 0, "N",
      "with --rerank: look at N levels of noise; the time goes with it", .minimum = 1, .maximum = 1000,
      SMALTI_GIVEN(TYPE, has_timesteps)},
-    {SMALTI_SEED(TYPE, rerank.seed), "seed", 0, "N", "with --rerank: seed of the noise",
+    {SMALTI_SEED(TYPE, rerank.seed), "seed", 0, "N", "with --rerank: seed of the noise; default 0",
      SMALTI_GIVEN(TYPE, has_seed)},
 
     {SMALTI_GROUP("Model")},

@@ -31,7 +31,7 @@ static const struct smalti_option rows[] = {
     {SMALTI_INT64(TYPE, train.steps), "steps", 's', "N", "steps to make", .minimum = 1, .maximum = INT32_MAX},
     {SMALTI_INT64(TYPE, train.batch), "batch", 'b', "N", "pairs of a step, among which each finds its own",
      .minimum = 2, .maximum = 1 << 16},
-    {SMALTI_SEED(TYPE, train.seed), "seed", 0, "N", "seed of the order and of all that is drawn"},
+    {SMALTI_SEED(TYPE, train.seed), "seed", 0, "N", "seed of the order and of all that is drawn; default 0"},
     {SMALTI_DOUBLE(TYPE, train.rate), "lr", 0, "RATE", "learning rate of AdamW, which falls to 0 by a cosine",
      .real_minimum = 0, .real_maximum = 1e6},
     {SMALTI_INT64(TYPE, train.warmup), "warmup", 0, "STEPS", "steps in which the rate grows from 0",

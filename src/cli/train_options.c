@@ -69,7 +69,7 @@ static const struct smalti_option rows[] = {
      .maximum = INT32_MAX},
     {SMALTI_INT64(TYPE, train.batch), "batch", 'b', "N", "samples of a step", .minimum = 1,
      .maximum = 1 << 20},
-    {SMALTI_SEED(TYPE, train.seed), "seed", 0, "N", "seed of the order and of all that is drawn"},
+    {SMALTI_SEED(TYPE, train.seed), "seed", 0, "N", "seed of the order and of all that is drawn; default 0"},
     {SMALTI_CHOICE(TYPE, train.optimizer.kind), "optimizer", 0, "NAME", "AdamW, or CAME with half its memory",
      .choices = smalti_optimizers},
     {SMALTI_DOUBLE(TYPE, train.optimizer.rate), "lr", 0, "RATE", "learning rate", .real_minimum = 0,
@@ -190,7 +190,7 @@ const struct smalti_command smalti_train_command = {
 	"Tunes the transformer of a PixArt model, or trains one from scratch, on the features that smalti "
 	"extract has "
 	"written to the directories FEATURES, which are read as if they were one. All parameters are "
-	"trained.\n\n"
+	"trained, or with --lora-rank an adapter.\n\n"
 	"RUN/step-N are checkpoints: step-N/transformer and step-N/ema, the average of the weights, are in "
 	"diffusers' "
 	"layout, for smalti generate --transformer and others; the rest of it is what the next steps depend "

@@ -71,11 +71,10 @@ static int count(int i, int64_t wanted, int64_t *found, struct smalti_error *err
 	const char *name = drivers[i].name, *forced = getenv(drivers[i].count);
 	const struct smalti_device_driver *built = drivers[i].driver;
 	if (wanted < -1 || (built && wanted > drivers[i].max))
-		return smalti_fail(error, SMALTI_EINVAL, "%lld %s devices: expected 0 to %lld",
-				   (long long)wanted, name, (long long)drivers[i].max);
+		return smalti_fail(error, SMALTI_EINVAL, "%s devices: expected 0 to %lld, found %lld", name,
+				   (long long)drivers[i].max, (long long)wanted);
 	if (wanted > 0 && !built)
-		return smalti_fail(error, SMALTI_ENODEV,
-				   "%lld %s devices: this Smalti was built without %s; %s", (long long)wanted,
+		return smalti_fail(error, SMALTI_ENODEV, "%s devices: this Smalti was built without %s; %s",
 				   name, name, drivers[i].build);
 	*found = 0;
 	if (built && forced)

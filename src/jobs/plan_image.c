@@ -26,7 +26,7 @@ static int check_absent(const struct smalti_request *r, struct smalti_error *err
 			   : r->strength != 0 ? "strength"
 			   : r->posterior     ? "posterior"
 					      : NULL;
-	return what ? smalti_fail(error, SMALTI_EINVAL, "%s: is of an image, which is missing", what) : 0;
+	return what ? smalti_fail(error, SMALTI_EINVAL, "%s: needs an image, and none is given", what) : 0;
 }
 
 int smalti_plan_image_check(struct smalti_request *r, struct smalti_error *error)
@@ -43,7 +43,7 @@ int smalti_plan_image_check(struct smalti_request *r, struct smalti_error *error
 	if (r->latents)
 		return smalti_fail(error, SMALTI_EINVAL, "image and latents exclude each other");
 	if (r->keep_original && !r->mask)
-		return smalti_fail(error, SMALTI_EINVAL, "keep_original: is of a mask, which is missing");
+		return smalti_fail(error, SMALTI_EINVAL, "keep_original: needs a mask, and none is given");
 	if (r->strength == 0)
 		r->strength = r->mask ? 1 : default_strength;
 	return 0;
