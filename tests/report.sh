@@ -131,7 +131,7 @@ mkdir trained
     echo '{"devices":[{"name":"<b>GPU","bytes_to":3145728}]}'
     printf '{"step":5,"lo'
 } >trained/log.jsonl
-expect 0 'trained: step 4 of 10, 2 s a step, nobody works at it' report trained -o trained.html
+expect 0 'trained: step 4 of 10, 2 s a step, not running' report trained -o trained.html
 python3 - <<'END' || fail "a training run's data"
 import json, re
 page = open("trained.html", encoding="utf-8").read()
@@ -157,7 +157,7 @@ END
 if command -v chromium >/dev/null; then
     shown live.html '>12 s<' '>left, as fast as in the last minute<' '>steps of 10<' '>a step, of late<'
     shown trained.html '>Training in trained<' '>6<' '>step-4<' 'Loss: loss up to 9, mean' 'Samples per second up to 4' \
-        'ema up to 4' 'CPU 0 1 %' '&lt;i&gt; 0 %' '1 lines of log.jsonl' '&lt;/pre&gt;&lt;script&gt;' '>&lt;b&gt;GPU<' '>3 MiB<' \
+        'ema up to 4' 'CPU 0 50 %' '&lt;i&gt; 0 %' '1 lines of log.jsonl' '&lt;/pre&gt;&lt;script&gt;' '>&lt;b&gt;GPU<' '>3 MiB<' \
         'bf16: 75.0 % of the time; conversions: 25.0 %' '>&lt;b&gt;op<' '>2G<'
     if grep -qE 'NaN|undefined|Infinity' body.html; then fail "there are numbers that are none"; fi
 fi

@@ -155,7 +155,7 @@ status=0
 wait $process || status=$?
 [ $status -eq 1 ] || fail "status $status after SIGINT"
 grep -q 'the same command goes on from there' stopped.err || fail "no words after SIGINT: $(cat stopped.err)"
-expect 0 ', nobody works at it' "$SMALTI" report stopped -o live.html
+expect 0 ', not running' "$SMALTI" report stopped -o live.html
 grep -q '"pace":\[100000,[0-9.e+-]*,null' live.html || fail "time left: $(grep -o '"pace":[^]]*' live.html)"
 
 # Each shape's own batches, with what waits for them.

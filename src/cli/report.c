@@ -44,7 +44,7 @@ static void print_pace(const char *directory, const struct smalti_training_histo
 	if (pace.left > 0)
 		smalti_append(text, sizeof(text), ", ", "%s left", smalti_number_seconds(pace.left, number));
 	else if (!history->lives)
-		smalti_append(text, sizeof(text), ", ", "nobody works at it");
+		smalti_append(text, sizeof(text), ", ", "not running");
 	fprintf(stderr, "%s: %s\n", directory, text);
 }
 
