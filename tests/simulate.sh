@@ -241,6 +241,7 @@ awk -v flops="$(value large_f16 flops)" 'BEGIN { exit !(flops > 8 * 0.8e12 && fl
 expect 0 '' "$SMALTI" simulate extract --machine 1xA100-PCIe --items 2
 grep -qE '^  items +[0-9.]+ a second$' out || fail "no items a second: $(cat out)"
 refuse 2 "--size: expected multiples of 16 for training" "$SMALTI" simulate train --machine 1xA100-PCIe --model tiny --size 72x64
+refuse 2 "precision: expected one of f32, bf16, f16, tf32, found w8a8" "$SMALTI" simulate train --machine 1xA100-PCIe --precision w8a8
 refuse 2 "CPU workers: expected at most 32, which '32-cores' has, found 33" "$SMALTI" simulate --machine 32-cores --cpus 33
 refuse 2 "GPUs: expected at most 2, which '2xA100-NVLink' has, found 3" "$SMALTI" simulate --machine 2xA100-NVLink --gpus 3
 refuse 2 "unexpected operand 'dance': expected train or extract" "$SMALTI" simulate dance --machine 1xA100-PCIe

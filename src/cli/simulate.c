@@ -153,10 +153,13 @@ static int simulate(const struct smalti_simulate_options *options, struct smalti
 	return 0;
 }
 
-/* Refuses traces whose products have two precisions: what of their time each took is not in them. */
+/* Refuses a precision that the job has not, and traces whose products have two: what of their time each took
+ * is not in them. */
 static int check_precision(const struct smalti_simulate_options *options, struct smalti_error *error)
 {
 	const enum smalti_precision precision = (enum smalti_precision)options->precision;
+	if (options->job != SMALTI_SIMULATED_IMAGES)
+		return smalti_precision_check(precision, SMALTI_PRECISION_TF32, error);
 	if (!options->calibrate || !smalti_precision_is_w8a8(precision))
 		return 0;
 	return smalti_fail(

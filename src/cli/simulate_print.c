@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/shipped.h"
+#include "cli/numbers.h"
 #include "simulation/machine.h"
 
 static const char *text(const cJSON *object, const char *key)
@@ -119,8 +120,8 @@ static int print_machine(const char *path, const char *file_name, FILE *file, st
 	struct smalti_simulated_machine machine;
 	if (smalti_machine_read(path, &machine, error) < 0)
 		return -1;
-	fprintf(file, "%-21.*s %2lld CPUs", (int)strlen(file_name) - 5, file_name,
-		(long long)machine.cpu.count);
+	fprintf(file, "%-21.*s %2lld CPU%s", (int)strlen(file_name) - 5, file_name,
+		(long long)machine.cpu.count, smalti_plural(machine.cpu.count));
 	for (int kind = 0; kind < machine.gpu_kinds; kind++)
 		fprintf(file, ", %lld x %s %.0f GiB", (long long)machine.gpu[kind].count,
 			machine.gpu[kind].name, machine.gpu[kind].memory / (1 << 30));
