@@ -143,6 +143,10 @@ assert data["workers"] == ["CPU 0", "<i>"] and data["devices"] == [{"bytes_to": 
 assert data["pace"] == [10, .5, None], data
 assert [one["name"] for one in data["operations"]] == ["<b>op", "convert"] and data["operations"][0]["flops"] == 6e9, data
 END
+# Begun again for fewer steps than it has.
+mkdir fewer
+sed 's/"steps":10/"steps":2/' trained/log.jsonl >fewer/log.jsonl
+expect 0 'fewer: step 4 of 4, 2 s a step, not running' report fewer -o fewer.html
 # While somebody trains in it: six steps are left, at the speed of the last process's.
 python3 - "$SMALTI" <<'END' || fail "a training run's time left"
 import fcntl, json, re, subprocess, sys

@@ -186,6 +186,8 @@ struct smalti_training_pace smalti_training_history_pace(const struct smalti_tra
 	}
 	if (history->count)
 		pace.step = history->points[history->count - 1].step;
+	if (pace.steps > 0) /* the last process may have been begun for fewer than there are */
+		pace.steps = smalti_max(pace.steps, pace.step);
 	if (seconds > 0)
 		pace.per_second = (double)made / seconds;
 	if (history->lives && steps > pace.step)
