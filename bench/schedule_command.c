@@ -5,6 +5,7 @@
 #include "bench/schedule_page.h"
 #include "bench/schedule_runs.h"
 #include "cli/common_rows.h"
+#include "cli/signals.h"
 
 #include <math.h>
 
@@ -137,7 +138,7 @@ struct sweeping {
 	struct smalti_sweep sweep;
 	struct smalti_bench_report *report;
 	struct smalti_schedule_page *page;
-	char directory[32]; /* of traces */
+	char *directory;    /* of traces and messages */
 	const char *replay; /* the file of the schedule that replaces the policy; NULL: none */
 	int64_t ran;        /* runs so far */
 	struct smalti_error *error;
@@ -203,14 +204,15 @@ static int run_case(struct sweeping *s, int64_t index, const char *trace)
 	add_text(&call, "trace", trace);
 	if (s->options->opencl)
 		smalti_call_add(&call, "--opencl=%lld", (long long)s->options->opencl);
-	const int status = smalti_call_run(&call, s->error);
+	SCOPED(free) char *said = smalti_format(s->error, "%s/said", s->directory);
+	const int status = said ? smalti_call_run(&call, said, s->error) : -1;
 	smalti_call_free(&call);
 	return status;
 }
 
 static struct smalti_task_schedule *measure_once(struct sweeping *s, int64_t index)
 {
-	char path[64];
+	char path[PATH_MAX];
 	snprintf(path, sizeof(path), "%s/trace.json", s->directory);
 	if (run_case(s, index, path) < 0)
 		return NULL;
@@ -335,7 +337,7 @@ static int say_regret(const struct sweeping *s, int64_t index, const struct smal
 static int replay(struct sweeping *s, int64_t index, const struct smalti_task_schedule *run,
 		  struct smalti_regret *regret)
 {
-	char path[64];
+	char path[PATH_MAX];
 	struct runs runs = {NULL, 0};
 	snprintf(path, sizeof(path), "%s/plan.jsonl", s->directory);
 	int status = smalti_timetable_write(run, regret->plan, path, s->error);
@@ -417,10 +419,7 @@ static int measure(const void *options, struct smalti_error *error)
 	static const char *const names[AXES] = {"sched", "strategy",     "grain",           "tile-tokens",
 						"cpus",  "memory-limit", "gpu-memory-limit"};
 	struct smalti_sweep_axis axes[AXES];
-	struct sweeping s = {.options = options,
-			     .sweep = {axes, AXES},
-			     .directory = "/tmp/smalti-schedule-XXXXXX",
-			     .error = error};
+	struct sweeping s = {.options = options, .sweep = {axes, AXES}, .error = error};
 	for (int axis = 0; axis < AXES; axis++)
 		axes[axis] = (struct smalti_sweep_axis){names[axis], s.options->lists[axis]};
 	if (s.options->machine && s.options->lists[5])
@@ -435,10 +434,13 @@ static int measure(const void *options, struct smalti_error *error)
 		return smalti_fail(error, SMALTI_EINVAL,
 				   "a COMMAND runs on this machine: leave --machine or '%s' out",
 				   s.options->command[0]);
-	if (!mkdtemp(s.directory))
-		return smalti_fail_errno(error, "%s: cannot be made", s.directory);
+	s.directory = smalti_make_temporary_directory("smalti-schedule", error);
+	if (!s.directory)
+		return -1;
+	smalti_signals_catch();
 	const int status = sweep_all(&s);
 	smalti_remove_directory(s.directory);
+	free(s.directory);
 	return status;
 }
 

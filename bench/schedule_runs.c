@@ -2,8 +2,10 @@
 #include "bench/schedule_runs.h"
 #include "base/file.h"
 #include "base/shipped.h"
+#include "cli/signals.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <sys/wait.h>
@@ -97,8 +99,10 @@ static int fail_by(const char *said, const char *program, struct smalti_error *e
 			   line ? line + 1 : (text && *text ? text : "it says nothing"));
 }
 
-static int run_into(const struct smalti_call *call, const char *said, struct smalti_error *error)
+int smalti_call_run(const struct smalti_call *call, const char *said, struct smalti_error *error)
 {
+	if (call->failed)
+		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a command line");
 	posix_spawn_file_actions_t actions;
 	pid_t child;
 	int status;
@@ -111,22 +115,11 @@ static int run_into(const struct smalti_call *call, const char *said, struct sma
 		return smalti_fail(error, SMALTI_EIO, "%s cannot be run: %s", call->items[0],
 				   strerror(failed));
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
+		if (smalti_signals_caught())
+			kill(child, SIGTERM);
+	if (smalti_signals_caught())
+		return smalti_fail(error, SMALTI_ECANCELLED, "stopped by %s", smalti_signals_caught());
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : fail_by(said, call->items[0], error);
-}
-
-int smalti_call_run(const struct smalti_call *call, struct smalti_error *error)
-{
-	char said[] = "/tmp/smalti-bench-XXXXXX";
-	if (call->failed)
-		return smalti_fail(error, SMALTI_ENOMEM, "no memory for a command line");
-	const int file = mkstemp(said);
-	if (file < 0)
-		return smalti_fail_errno(error, "%s: cannot be made", said);
-	close(file);
-	const int status = run_into(call, said, error);
-	unlink(said);
-	return status;
 }
 
 void smalti_call_free(struct smalti_call *call)

@@ -30,6 +30,7 @@ struct smalti_call {
 
 int smalti_call_begin(struct smalti_call *call, struct smalti_error *error);
 __attribute__((format(printf, 2, 3))) void smalti_call_add(struct smalti_call *call, const char *format, ...);
-/* Runs it. -1 with the last line of its output. */
-int smalti_call_run(const struct smalti_call *call, struct smalti_error *error);
+/* Runs it; `said` is a file for its messages. -1 with the last of them, or when a signal came, which goes to
+ * it, too. */
+int smalti_call_run(const struct smalti_call *call, const char *said, struct smalti_error *error);
 void smalti_call_free(struct smalti_call *call);

@@ -5,7 +5,8 @@
 # shellcheck source=command.sh
 . "$(dirname "$0")/command.sh"
 cd "$work"
-export SMALTI
+mkdir temporary
+export SMALTI TMPDIR=$work/temporary
 
 schedule() {
     "$SMALTI_BENCH" schedule --steps 1 "$@" >out 2>err || fail "schedule $*: $(cat err)"
@@ -33,6 +34,19 @@ grep -q '"report":"schedules"' page.html || fail "no data in the page"
 schedule --sched lws --cpus 1 --grain operation --repeats 2 --warm 0 --compare real.jsonl
 grep -q 'the geometric mean of 1 is' out || fail "compared: $(cat out)"
 
+# A signal ends it.
+"$SMALTI_BENCH" schedule --steps 100 >out 2>err &
+process=$!
+until compgen -G 'temporary/*/said' >found; do
+    kill -0 $process || fail "it ended: $(cat err)"
+    sleep 0.1
+done
+kill -INT $process
+status=0
+wait $process || status=$?
+[ $status -eq 1 ] || fail "status $status after SIGINT"
+grep -q 'stopped by SIGINT' err || fail "no words after SIGINT: $(cat err)"
+
 # planned FILE: the plan is above its bounds, and the causes make up what the run took longer.
 planned() {
     python3 - "$1" <<'PYTHON' || fail "$(cat "$1")"
@@ -57,7 +71,7 @@ refuse 2 "leave --machine or 'train' out" "$SMALTI_BENCH" schedule --machine 32-
 expect 1 "policy 'fast' is not known" "$SMALTI_BENCH" schedule --sched fast
 refuse 2 'memory-limit is of this machine' "$SMALTI_BENCH" schedule --machine 32-cores --memory-limit 1G
 refuse 2 'opencl is of this machine' "$SMALTI_BENCH" schedule --machine 32-cores --opencl 1
-[ -z "$(find /tmp -maxdepth 1 -name 'smalti-schedule-*' -newer real.jsonl)" ] || fail "a directory is left behind"
+[ -z "$(find temporary -name 'smalti-schedule*')" ] || fail "a directory is left behind"
 
 if command -v chromium >/dev/null; then
     chromium --headless --no-sandbox --disable-gpu --dump-dom "file://$work/page.html" >dom 2>/dev/null || fail "the page is not drawn"
