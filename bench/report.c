@@ -86,8 +86,12 @@ static int begin(const struct smalti_bench_report *report, const struct smalti_c
 	}
 	if (head)
 		add_head(head, command, machine);
+	const char *simulated = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(head, "machine"));
 	if (!report->json) {
-		printf("%s, %s\n", machine->cpu, machine->isa);
+		if (simulated)
+			printf("%s, simulated\n", simulated);
+		else
+			printf("%s, %s\n", machine->cpu, machine->isa);
 		print_headings(report);
 	}
 	smalti_topology_free(machine);

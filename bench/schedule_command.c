@@ -386,7 +386,8 @@ static int measure_case(struct sweeping *s, int64_t index)
 static cJSON *facts_of(const struct schedule_options *o)
 {
 	cJSON *facts = cJSON_CreateObject();
-	cJSON_AddStringToObject(facts, "machine", o->machine ? o->machine : "this one");
+	if (o->machine)
+		cJSON_AddStringToObject(facts, "machine", o->machine);
 	cJSON_AddStringToObject(facts, "model", o->model ? o->model : "embedded");
 	cJSON_AddStringToObject(facts, "precision", smalti_precisions[o->precision]);
 	cJSON_AddNumberToObject(facts, "steps", (double)o->steps);

@@ -81,6 +81,7 @@ fi
 
 if "$SMALTI" simulate --machine 32-cores --steps 1 --json >/dev/null 2>&1; then
     schedule --machine A100-L40-T4 --sched dmdas,locality --precision f16 -o simulated.jsonl
+    grep -qx 'A100-L40-T4, simulated' out || fail "no machine: $(head -n 2 out)"
     whole simulated.jsonl 2
     schedule --optimal --machine A100-L40-T4 --sched dmdas --precision f16 -o planned.jsonl
     planned planned.jsonl
