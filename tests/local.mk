@@ -260,12 +260,12 @@ fuzzers = tests/fuzz/fuzz_adapter tests/fuzz/fuzz_caption tests/fuzz/fuzz_config
 EXTRA_PROGRAMS += tests/fuzz/run_fuzz
 tests_fuzz_run_fuzz_SOURCES = tests/fuzz/run_fuzz.c tests/fuzz/fuzz.h $(fuzzers:=.c)
 tests_fuzz_run_fuzz_LDADD = libserve.la libcore.la $(LIB_FUZZING_ENGINE)
-.PHONY: fuzzers
 fuzzers: $(fuzzers)
 $(fuzzers): tests/fuzz/run_fuzz$(EXEEXT)
 	$(AM_V_GEN)ln -sf run_fuzz $@
 CLEANFILES += $(fuzzers) tests/fuzz/run_fuzz
 endif
+.PHONY: fuzzers
 
 EXTRA_DIST += tests/command.sh tests/device_images.sh tests/ranks.sh tests/shared.sh tests/store.sh tests/examples.py tests/features_h5py.py \
 	tests/convert_pth.py tests/features_python.py tests/outputs.py tests/python_package.py tests/browser.py tests/serve_soak.py tests/parquet_to_jsonl.py tests/lsan.supp \

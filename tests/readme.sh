@@ -21,7 +21,7 @@ fail() {
 # enter NAME: a directory that looks like the top of the source tree.
 enter() {
     mkdir "$work/$1" && cd "$work/$1"
-    ln -s "$work/build" "$root/docs" "$root/scripts" .
+    ln -s "$work/build" "$root/docs" "$root/models" "$root/scripts" .
     mkdir tests && ln -s "$SMALTI_TESTDATA" tests/data
 }
 
@@ -56,7 +56,7 @@ mkdir help && cd help
 sed -n 's/^    scripts.quickstart \(".*"\)$/smalti generate -o quick.png -p \1/p' "$root/README.md" >>commands
 run_all commands
 cd ..
-"${SMALTI%/*}/tests/shown" star.png diamond.png device.png images/*.png rings/*.png heart.png help/*.png help/rings/*.png
+"${SMALTI%/*}/tests/shown" star.png diamond.png int8.png device.png images/*.png rings/*.png heart.png help/*.png help/rings/*.png
 
 # The tutorials: each indented line outside of a block of output is a command. Fewer and smaller images do.
 simulate=(simulate --machine 1xA100-PCIe --model sigma-256 --steps 1)
