@@ -8,6 +8,7 @@
 #include "bench/online.h"
 #include "bench/peak.h"
 #include "bench/statistics.h"
+#include "cli/signals.h"
 #include "image/image_writer.h"
 #include "jobs/precision.h"
 #include "report/training.h"
@@ -78,7 +79,7 @@ int smalti_ablation_make_items(const struct smalti_ablation *ablation, struct sm
 static enum smalti_extract_action go_on_extracting(void *user, const struct smalti_extract_progress *progress)
 {
 	(void)user, (void)progress;
-	return SMALTI_EXTRACT_CONTINUE;
+	return smalti_signals_caught() ? SMALTI_EXTRACT_DROP : SMALTI_EXTRACT_CONTINUE;
 }
 
 /* Sets the options; `list` must last as long. */
@@ -152,7 +153,8 @@ static enum smalti_train_action follow(void *user, const struct smalti_train_pro
 	const double now = smalti_now();
 	f->seconds[f->steps++] = now - f->at;
 	f->at = now;
-	return compute_features(f, progress) < 0 ? SMALTI_TRAIN_STOP : SMALTI_TRAIN_CONTINUE;
+	return smalti_signals_caught() || compute_features(f, progress) < 0 ? SMALTI_TRAIN_STOP
+									    : SMALTI_TRAIN_CONTINUE;
 }
 
 static void set_options(const struct smalti_ablation *ablation, const struct smalti_ablation_way *way,

@@ -3,6 +3,7 @@
 #include "bench/ablation.h"
 #include "bench/report.h"
 #include "cli/common_rows.h"
+#include "cli/signals.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -161,7 +162,7 @@ static int measure_all(struct measuring *m, struct smalti_error *error)
 	struct smalti_ablation_training training;
 	if (make_features(m, error) < 0)
 		return -1;
-	for (int i = 0; i < MEASURES; i++)
+	for (int i = 0; i < MEASURES && !smalti_signals_caught(); i++)
 		if (smalti_ablation_train(&m->ablation, &measures[i].way, &training, error) < 0 ||
 		    add_line(m, &measures[i], &training, error) < 0)
 			return -1;
@@ -209,9 +210,11 @@ static int measure(const void *options, struct smalti_error *error)
 	SCOPED(free) char *directory = smalti_make_temporary_directory("smalti-train", error);
 	if (!directory)
 		return -1;
+	smalti_signals_catch();
 	const int status = measure_in(directory, options, error);
 	smalti_remove_directory(directory);
-	return status;
+	smalti_signals_blame(error);
+	return smalti_signals_caught() ? -1 : status;
 }
 
 static enum smalti_exit run(void *options, int count, char **operands)

@@ -149,6 +149,18 @@ by_kind = {line["name"].startswith(("not", "mapped")): line["stored_bytes"] for 
 assert by_kind[True] > by_kind[False] > 1000
 END_OF_PROGRAM
 TMPDIR=$work/no-such refuse 1 'no-such' "${train[@]}"
+TMPDIR=$work/tmp "${train[@]}" --repeats 1000 >"$work/out" 2>"$work/err" &
+process=$!
+until grep -qs '"step":2' "$work"/tmp/*/run/log.jsonl; do
+    kill -0 $process || fail "it ended: $(cat "$work/err")"
+    sleep 0.1
+done
+kill -TERM $process
+status=0
+wait $process || status=$?
+[ $status -eq 1 ] || fail "status $status after SIGTERM: $(cat "$work/err")"
+grep -q 'stopped by SIGTERM' "$work/err" || fail "no words after SIGTERM: $(cat "$work/err")"
+[ -z "$(ls "$work/tmp")" ] || fail "left in TMPDIR: $(ls "$work/tmp")"
 refuse 2 'img-size' "${train[@]}" --img-size 100
 
 # Extraction by many processes, as it is simulated, where it is known: work that is shared evenly, a start that is not
