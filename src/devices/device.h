@@ -143,8 +143,8 @@ int smalti_device_attend_tile(struct smalti_device *device, const struct smalti_
 			      struct smalti_error *error);
 
 /* Returns memory of at least `bytes` bytes, which is in use until the next call with that slot. NULL with an
- * error. */
-enum { SMALTI_DEVICE_SCRATCH = 8 };
+ * error. The last slot is the driver's. */
+enum { SMALTI_DEVICE_SCRATCH = 9, SMALTI_DEVICE_DRIVER = 8 };
 const struct smalti_device_memory *smalti_device_scratch(struct smalti_device *device, int slot,
 							 int64_t bytes, struct smalti_error *error);
 
