@@ -36,8 +36,10 @@ double smalti_device_speed(const struct smalti_device *device);
  * by its driver; NAN: not known. */
 double smalti_device_utilisation(const struct smalti_device *device, double since);
 
-/* Returns the bytes of its memory that tiles, scratch and locals have. For its worker. */
+/* Return the bytes of its memory that tiles have, and tiles, scratch and locals. For its worker. @{ */
+int64_t smalti_device_tiles(const struct smalti_device *device);
 int64_t smalti_device_in_use(const struct smalti_device *device);
+/* @} */
 
 /* Work that gives a device its commands: run() only gives them, and waits for none. */
 enum { SMALTI_DEVICE_OPERATIONS = 768 }; /* of one work at most */

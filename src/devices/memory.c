@@ -35,10 +35,15 @@ static int64_t beyond_share(const struct smalti_device *device)
 	return device->held > device->share ? device->held - device->share : 0;
 }
 
-int64_t smalti_device_in_use(const struct smalti_device *device)
+int64_t smalti_device_tiles(const struct smalti_device *device)
 {
 	const int64_t counted = (int64_t)starpu_memory_get_used(device->memory_node);
-	return counted - device->share - beyond_share(device) + device->held;
+	return counted - device->share - beyond_share(device);
+}
+
+int64_t smalti_device_in_use(const struct smalti_device *device)
+{
+	return smalti_device_tiles(device) + device->held;
 }
 
 /* Counts the memory held. StarPU counts what exceeds the share. */

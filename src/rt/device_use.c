@@ -16,7 +16,7 @@ struct meter {
 	int64_t tasks, arriving, leaving;
 	double since; /* when one of them changed last, by smalti_now() */
 	double to, from, exposed, flops;
-	int64_t used, peak, ended, repeated;
+	int64_t used, peak, tiles, ended, repeated;
 };
 
 struct smalti_meters {
@@ -50,6 +50,7 @@ const struct smalti_device_use_field smalti_device_use_fields[SMALTI_DEVICE_USE_
     {REAL(hidden, true)},
     {INTEGER(used_memory, false)},
     {INTEGER(peak_memory, false)},
+    {INTEGER(peak_tiles, false)},
     {INTEGER(memory, false)},
 };
 
@@ -143,12 +144,13 @@ static void ended(void *user, struct starpu_task *task, int worker)
 		return;
 	const struct smalti_device *device = smalti_session_device(message->task_group->session, worker);
 	struct meter *meter = &meters->of[starpu_worker_get_memory_node((unsigned)worker)];
-	const int64_t in_use = smalti_device_in_use(device);
+	const int64_t in_use = smalti_device_in_use(device), tiles = smalti_device_tiles(device);
 	HOLD_MUTEX(&meter->mutex);
 	advance(meter);
 	meter->tasks--;
 	meter->used = in_use;
 	meter->peak = smalti_max(meter->peak, in_use);
+	meter->tiles = smalti_max(meter->tiles, tiles);
 	meter->flops += message->flops;
 	meter->ended++;
 	meter->repeated = smalti_device_repeats(device);
@@ -184,6 +186,7 @@ static void read_times(struct meter *meter, struct smalti_device_use *use)
 #endif
 	use->used_memory = meter->used;
 	use->peak_memory = meter->peak;
+	use->peak_tiles = meter->tiles;
 	use->flops = meter->flops;
 	use->tasks = meter->ended;
 	use->repeated = meter->repeated;

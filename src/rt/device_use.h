@@ -21,6 +21,7 @@ struct smalti_device_use {
 	double seconds_to, seconds_from;  /* while any transfer was under way */
 	double exposed, hidden;           /* of seconds_to: while it had nothing to compute, and the rest */
 	int64_t used_memory, peak_memory; /* at the last task's end, and the maximum, workspace included */
+	int64_t peak_tiles;               /* the maximum without workspace */
 	int64_t memory;                   /* total */
 };
 
@@ -31,7 +32,7 @@ struct smalti_device_use_field {
 	bool real;  /* double, else int64_t */
 	bool grows; /* grows with time */
 };
-enum { SMALTI_DEVICE_USE_FIELDS = 20 };
+enum { SMALTI_DEVICE_USE_FIELDS = 21 };
 extern const struct smalti_device_use_field smalti_device_use_fields[SMALTI_DEVICE_USE_FIELDS];
 double smalti_device_use_value(const struct smalti_device_use *use,
 			       const struct smalti_device_use_field *field);

@@ -95,8 +95,9 @@ static int64_t moved_by(const struct smalti_device_use *uses, int count)
 	return moved;
 }
 
-/* Adds the bytes that moved since the last line, and the used memory of each device. */
-static void add_devices(cJSON *object, struct smalti_training_log *log)
+/* Adds the bytes that moved since the last line, and the memory of each device: that in use, and what tiles
+ * were planned to take. */
+static void add_devices(cJSON *object, struct smalti_training_log *log, const int64_t *planned)
 {
 	struct smalti_device_use uses[SMALTI_MAX_NODES];
 	const int count = look_at_devices(log, uses);
@@ -108,6 +109,7 @@ static void add_devices(cJSON *object, struct smalti_training_log *log)
 		cJSON *device = cJSON_CreateObject();
 		smalti_json_add_text(device, "name", uses[i].name);
 		cJSON_AddNumberToObject(device, "used_memory", (double)uses[i].used_memory);
+		cJSON_AddNumberToObject(device, "planned", (double)planned[uses[i].node]);
 		if (!isnan(uses[i].utilisation))
 			cJSON_AddNumberToObject(device, "utilisation", uses[i].utilisation);
 		cJSON_AddItemToArray(devices, device);
@@ -212,7 +214,7 @@ void smalti_training_log_step(struct smalti_training_log *log, const struct smal
 	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		cJSON_AddNumberToObject(object, numbers[i].key, numbers[i].value);
 	add_memory(object, memory);
-	add_devices(object, log);
+	add_devices(object, log, result->on_device);
 	add_busy(object, log);
 	write_line(log, object);
 }

@@ -110,11 +110,17 @@ static void count_devices(const struct search *s, struct smalti_step_plan *plan)
 	plan->device_tiles = plan->tiles;
 	plan->device_room = min.tiles;
 	plan->moving = 0;
-	if (!has_devices(s->trainer) || s->trainer->strategy.count == 0 || smalti_ranks_count() > 1)
+	if (!has_devices(s->trainer))
+		return;
+	const bool placed = s->trainer->strategy.count > 0 && smalti_ranks_count() == 1;
+	for (int place = 1; place < smalti_places_count(session->places); place++)
+		plan->on_device[smalti_places_node(session->places, place)] =
+		    placed ? tiles_at(s, place, plan->micro_batch) : plan->tiles;
+	if (!placed)
 		return;
 	plan->device_tiles = 0;
 	for (int place = 1; place < s->samples.places; place++) {
-		const int64_t tiles = tiles_at(s, place, plan->micro_batch);
+		const int64_t tiles = plan->on_device[smalti_places_node(session->places, place)];
 		const int64_t room = smalti_place_facts_memory(session, place);
 		plan->moving += tiles;
 		if (room - tiles < plan->device_room - plan->device_tiles) {

@@ -389,6 +389,7 @@ int smalti_trainer_step(struct smalti_trainer *trainer, struct smalti_training_s
 		smalti_training_sample_free(&samples[i]);
 	smalti_pool_state(trainer->session->pool, &pool);
 	result->memory = (struct smalti_step_memory){trainer->plan.tiles, pool.max_used};
+	memcpy(result->on_device, trainer->plan.on_device, sizeof(result->on_device));
 	result->seconds = smalti_now() - began;
 	return status;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graphs/trained.h"
+#include "rt/lost.h"
 #include "samplers/diffusion_loss.h"
 #include "train/data.h"
 #include "train/optimizer.h"
@@ -56,7 +57,8 @@ struct smalti_step_plan {
 	 */
 	int64_t device_tiles, device_room;
 	/* @} */
-	int64_t moving; /* bytes of tiles that only devices have, by a strategy */
+	int64_t on_device[SMALTI_MAX_NODES]; /* such bytes of each device, by its memory; 0: not counted */
+	int64_t moving;                      /* bytes of tiles that only devices have, by a strategy */
 };
 
 /* A transformer in training, its optimizer and the average of its weights: tiles between the steps. */
@@ -125,6 +127,7 @@ struct smalti_step_result {
 	double seconds,
 	    update_seconds; /* seconds: of the whole step; update_seconds: of the norm and the update */
 	struct smalti_step_memory memory;
+	int64_t on_device[SMALTI_MAX_NODES]; /* the plan's */
 };
 
 /* Adds gradients to others, each at its parameter's owner if one of both is there; NULL: there is none. */
