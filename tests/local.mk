@@ -126,6 +126,7 @@ dist_check_SCRIPTS += tests/cuda_vectors.sh
 dist_check_SCRIPTS += tests/convert_pth.sh
 dist_check_SCRIPTS += tests/decode.sh
 dist_check_SCRIPTS += tests/decode_memory.sh
+dist_check_SCRIPTS += tests/device_memory.sh
 dist_check_SCRIPTS += tests/directories.sh
 dist_check_SCRIPTS += tests/encode.sh
 dist_check_SCRIPTS += tests/extract_bad.sh
@@ -200,6 +201,9 @@ if OPENCL
 check_LTLIBRARIES += liblose_opencl.la
 liblose_opencl_la_SOURCES = tests/lose_opencl.c
 liblose_opencl_la_LDFLAGS = -module -avoid-version -rpath /nowhere
+check_LTLIBRARIES += libcountbuffers.la
+libcountbuffers_la_SOURCES = tests/count_buffers.c
+libcountbuffers_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 endif
 
 EXTRA_PROGRAMS += tests/forward
