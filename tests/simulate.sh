@@ -205,6 +205,16 @@ simulate large_cores "${large[@]}" --machine 1xA100-PCIe --precision f32 --gpus 
 less "$(value large_f16 step)" "$(value large_f32 step)" 0.6
 less "$(value large_two step)" "$(value large_f16 step)" 0.9
 less "$(value large_f32 step)" "$(value large_cores step)" 0.1
+# Gradients are added at all GPUs, and weights sent by all.
+simulate balanced train --model sigma-256 --batch 8 --machine 8xA100-PCIe --precision bf16 --strategy data
+python3 - balanced <<'END_OF_PROGRAM' || fail "GPUs do not move as many bytes as others"
+import json, sys
+gpus = json.load(open(sys.argv[1]))["memories"][1:]
+for way in "to", "from":
+    moved = [gpu[way] for gpu in gpus]
+    print(way, moved)
+    assert max(moved) < 1.1 * sum(moved) / len(moved)
+END_OF_PROGRAM
 # Blocks that are computed again when the backward needs them, and not before, take less of the GPU's memory.
 again=(train --model sigma-512 --machine 1xA100-PCIe --precision f16 --batch 2 --lanes 1 --steps 1)
 simulate kept_512 "${again[@]}"

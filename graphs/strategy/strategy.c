@@ -86,6 +86,16 @@ int smalti_strategy_place(const struct smalti_strategy *strategy, int branch, in
 	return strategy->place[part_of(strategy, (int[]){branch, stage, shard, rank}) % strategy->count];
 }
 
+int smalti_strategy_branch(const struct smalti_strategy *strategy, int place)
+{
+	const int *parts = strategy->parts;
+	const int inner = parts[SMALTI_AXIS_STAGE] * parts[SMALTI_AXIS_SHARD] * parts[SMALTI_AXIS_RANK];
+	for (int part = 0; part < strategy->count; part++)
+		if (strategy->place[part] == place)
+			return part / inner % parts[SMALTI_AXIS_BRANCH];
+	return 0;
+}
+
 void smalti_strategy_shares(const struct smalti_strategy *strategy, double *shares, int places)
 {
 	const int *parts = strategy->parts;

@@ -87,6 +87,8 @@ int smalti_strategy_kind(const struct smalti_strategy *strategy, int64_t pass);
 
 /* Returns the place of a part, or SMALTI_ANYWHERE. */
 int smalti_strategy_place(const struct smalti_strategy *strategy, int branch, int stage, int shard, int rank);
+/* Returns the branch of a place's first part; 0 for places without one. */
+int smalti_strategy_branch(const struct smalti_strategy *strategy, int place);
 /* Sums the shares of all parts of each of the `places` places. */
 void smalti_strategy_shares(const struct smalti_strategy *strategy, double *shares, int places);
 /* Returns where part `part` of an axis begins, of `count` things cut by the shares. It ends where the next

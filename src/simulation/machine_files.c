@@ -15,6 +15,16 @@ static struct smalti_machine_link link_of(const struct smalti_simulated_machine 
 	return m->blocking ? m->exchange : smalti_machine_between(m, from - 1, to - 1);
 }
 
+/* Returns a factor near 1 of a link's rate. A GPU copies from the memory that has the highest rate, of equal
+ * ones from the first. Measured rates are never equal, so each GPU copies from another one; here the nearest
+ * before it, in a circle. Otherwise the first GPU would send all. */
+static double preference(const struct smalti_simulated_machine *m, int64_t from, int64_t to)
+{
+	const double difference = 1e-5;
+	const int64_t gpus = smalti_machine_gpus(m);
+	return from == 0 || to == 0 ? 1 : 1 + difference * (double)((from - to + gpus) % gpus) / (double)gpus;
+}
+
 /* Writes a matrix of the links. StarPU skips the last row and the last column. */
 static void write_matrix(FILE *file, const struct smalti_simulated_machine *m, bool latencies)
 {
@@ -30,7 +40,9 @@ static void write_matrix(FILE *file, const struct smalti_simulated_machine *m, b
 			else if (from == to)
 				fputs("0", file);
 			else
-				fprintf(file, "%.6f", latencies ? link.latency * 1e6 : link.bandwidth * 1e-6);
+				fprintf(file, "%.6f",
+					latencies ? link.latency * 1e6
+						  : link.bandwidth * preference(m, from, to) * 1e-6);
 			fputc(to == memories ? '\n' : '\t', file);
 		}
 }

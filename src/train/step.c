@@ -63,24 +63,41 @@ static void release_lane(struct lanes *lanes, int64_t lane)
 		release_part(lanes, lane, part);
 }
 
-/* Adds x to y, at the parameter's owner if one of them is there. */
-static void add_gradient(struct smalti_task_group *task_group, const struct smalti_parameter *parameter,
-			 struct smalti_tile *x, struct smalti_tile *y)
+/* Returns the binary digits that a number has at its end in common with another one, as a number that grows
+ * with their count. */
+static unsigned common_digits(int number, int other)
 {
-	const int owner = parameter->value->owner;
-	if (x->owner == owner)
-		y->owner = owner;
-	smalti_task_group_place(task_group, y->owner);
-	smalti_insert(add, task_group, (.x = x, .y = y), .count = parameter->count);
-	smalti_task_group_place(task_group, SMALTI_ANYWHERE);
+	const unsigned differ = (unsigned)(number ^ other);
+	return (differ & -differ) - 1; /* none differs: the largest */
+}
+
+/* Returns where the gradients at two places are added. Replicas are added where more of the last binary
+ * digits are those of the owner's replica: so each replica receives as many bytes as the others, and the last
+ * sum is at the owner's. Parts of a replica are added at the owner. */
+static int sum_place(const struct smalti_strategy *strategy, int owner, int x, int y)
+{
+	if (x == y || owner == SMALTI_ANYWHERE)
+		return y;
+	const int at_x = smalti_strategy_branch(strategy, x), at_y = smalti_strategy_branch(strategy, y),
+		  at_owner = smalti_strategy_branch(strategy, owner);
+	if (at_x == at_y)
+		return owner;
+	return common_digits(at_x, at_owner) > common_digits(at_y, at_owner) ? x : y;
 }
 
 void smalti_gradients_add(const struct smalti_parameters *parameters, struct smalti_task_group *task_group,
 			  struct smalti_tile *const *from, struct smalti_tile *const *to)
 {
-	for (int64_t i = 0; i < parameters->count; i++)
-		if (from[i] && to[i] && parameters->list[i].value)
-			add_gradient(task_group, &parameters->list[i], from[i], to[i]);
+	for (int64_t i = 0; i < parameters->count; i++) {
+		const struct smalti_parameter *parameter = &parameters->list[i];
+		struct smalti_tile *x = from[i], *y = to[i];
+		if (!x || !y || !parameter->value)
+			continue;
+		y->owner = sum_place(parameters->strategy, parameter->value->owner, x->owner, y->owner);
+		smalti_task_group_place(task_group, y->owner);
+		smalti_insert(add, task_group, (.x = x, .y = y), .count = parameter->count);
+	}
+	smalti_task_group_place(task_group, SMALTI_ANYWHERE);
 }
 
 /* Adds a lane to another; `samples` were inserted so far. */

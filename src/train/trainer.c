@@ -33,30 +33,44 @@ static int read_strategy(struct smalti_trainer *trainer, struct smalti_error *er
 	return smalti_trained_check(&trainer->strategy, error);
 }
 
-/* Returns where a parameter is updated: each part has some blocks, the first one also all outside of blocks;
- * of shards' parameters each shard's parts. */
-static int owner_of(const struct smalti_trainer *trainer, const struct smalti_parameter *parameter)
+/* Returns the length of what the names of a block's layer have in common, as in
+ * "transformer_blocks.3.attn1."; 0 outside of blocks. */
+static size_t layer_prefix(const char *name)
 {
-	const struct smalti_strategy *s = &trainer->strategy;
-	const int ranks = s->parts[SMALTI_AXIS_RANK], shards = s->parts[SMALTI_AXIS_SHARD];
-	const int64_t replicas = s->parts[SMALTI_AXIS_BRANCH];
-	static const char prefix[] = "transformer_blocks.";
-	const char *name = smalti_parameter_module(parameter->name);
-	int64_t block = 0;
-	if (strncmp(name, prefix, strlen(prefix)) == 0)
-		block = strtoll(name + strlen(prefix), NULL, 10);
-	const int64_t parts = replicas * ranks * (parameter->cut.is_part ? 1 : shards);
-	const int part = (int)(block * parts / trainer->config.layers);
-	if (parameter->cut.is_part)
-		return smalti_strategy_place(s, part / ranks, 0, parameter->cut.shard, part % ranks);
-	return s->count ? s->place[part % s->count] : SMALTI_ANYWHERE;
+	int length = 0;
+	sscanf(name, "transformer_blocks.%*d.%*[^.].%n", &length);
+	return (size_t)length;
 }
 
-static void own(const struct smalti_trainer *trainer, const struct smalti_parameters *parameters)
+/* Gives each parameter a place where it is updated. Each layer of a block goes to the part that has the
+ * fewest parameters so far, so that all send and receive at the same time; what is outside of blocks goes to
+ * the first one. Of shards' parameters each shard has its own. */
+static int own(const struct smalti_trainer *trainer, const struct smalti_parameters *parameters,
+	       struct smalti_error *error)
 {
-	for (int64_t i = 0; i < parameters->count; i++)
-		if (parameters->list[i].value)
-			parameters->list[i].value->owner = owner_of(trainer, &parameters->list[i]);
+	const struct smalti_strategy *s = &trainer->strategy;
+	const int ranks = s->parts[SMALTI_AXIS_RANK], parts = s->parts[SMALTI_AXIS_BRANCH] * ranks;
+	SCOPED(free) int64_t *owned = smalti_calloc(parts, sizeof(*owned), error);
+	const char *layer = "";
+	size_t length = 0;
+	int part = 0;
+	for (int64_t i = 0; owned && i < parameters->count; i++) {
+		const struct smalti_parameter *p = &parameters->list[i];
+		const char *name = smalti_parameter_module(p->name);
+		if (length == 0 || strncmp(name, layer, length) != 0) {
+			layer = name;
+			length = layer_prefix(name);
+			part = 0;
+			for (int other = 1; length && other < parts; other++)
+				if (owned[other] < owned[part])
+					part = other;
+		}
+		owned[part] += p->count;
+		if (p->value)
+			p->value->owner =
+			    smalti_strategy_place(s, part / ranks, 0, p->cut.shard, part % ranks);
+	}
+	return owned ? 0 : -1;
 }
 
 /* Opens the averages: tiles of the parameters' shapes under their names. */
@@ -77,7 +91,8 @@ static int open_averages(struct smalti_trainer *trainer, struct smalti_error *er
 		averages->list[i] = trainer->parameters->list[i];
 		averages->list[i].value = smalti_parameter_tile(&averages->list[i], trainer->task_group);
 	}
-	own(trainer, averages);
+	if (own(trainer, averages, error) < 0)
+		return -1;
 	trainer->average_graph = smalti_trained_new(
 	    &trainer->config, averages, smalti_precision_dtype(trainer->options->model.precision), error);
 	return trainer->average_graph ? 0 : -1;
@@ -100,17 +115,17 @@ static int make_parameters(struct smalti_trainer *trainer, struct smalti_error *
 							      &trainer->config, &trainer->strategy, error);
 	if (!all)
 		return -1;
-	own(trainer, all);
 	if (shape.rank == 0) {
 		trainer->parameters = all;
-		return 0;
+		return own(trainer, all, error);
 	}
 	trainer->base = all;
+	if (own(trainer, all, error) < 0)
+		return -1;
 	trainer->parameters = smalti_adapter_parameters_new(trainer->task_group, all, &shape, error);
 	if (!trainer->parameters)
 		return -1;
-	own(trainer, trainer->parameters);
-	return 0;
+	return own(trainer, trainer->parameters, error);
 }
 
 static int make_graph(struct smalti_trainer *trainer, struct smalti_error *error)

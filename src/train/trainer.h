@@ -130,7 +130,8 @@ struct smalti_step_result {
 	int64_t on_device[SMALTI_MAX_NODES]; /* the plan's */
 };
 
-/* Adds gradients to others, each at its parameter's owner if one of both is there; NULL: there is none. */
+/* Adds gradients to others, so that all places receive as much, and the last sum of each is at its
+ * parameter's owner; NULL: there is none. */
 void smalti_gradients_add(const struct smalti_parameters *parameters, struct smalti_task_group *task_group,
 			  struct smalti_tile *const *from, struct smalti_tile *const *to);
 /* Makes a step with samples[batch], which it frees at the end (step.c). */
