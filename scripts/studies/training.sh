@@ -30,13 +30,16 @@ export -f step
 
 # --blocking is for more than one node of eight GPUs alone: with it all exchanges have the rate of a GPU's part of the network.
 
-# growing: 8 samples and a lane for each GPU.
+# growing: 8 samples and a lane for each GPU. The largest numbers are for the fastest links alone.
 growing() {
     local machine count exchanges
     for machine in "${links[@]}"; do
-        for count in 1 2 4 8 16; do
+        for count in 1 2 4 8 16 32 64; do
             for exchanges in '' ' --blocking'; do
-                [ "$count" -gt 8 ] || [ -z "$exchanges" ] || continue
+                case $count,$machine,$exchanges in
+                32,"${links[0]}", | 64,"${links[0]}", | [1-8],*, | 16,*) ;;
+                *) continue ;;
+                esac
                 echo "growing,$machine,$count,data,$((8 * count)),--model sigma-512 --precision bf16 --lanes $count$exchanges"
             done
         done
