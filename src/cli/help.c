@@ -23,7 +23,7 @@ const struct smalti_help_item smalti_files[] = {
 };
 
 const char smalti_exit_statuses[] =
-    "0 success, 1 failure or stopped by a signal, 2 wrong usage, 3 finished but some items failed.";
+    "0 success, 1 failure or work that a signal cut short, 2 wrong usage, 3 finished but some items failed.";
 
 const struct smalti_option smalti_common_options[SMALTI_COMMON_OPTIONS] = {
     {.kind = SMALTI_OPTION_FLAG, .name = "help", .letter = 'h', .help = "show this help and exit"},

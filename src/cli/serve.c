@@ -127,8 +127,9 @@ const struct smalti_command smalti_serve_command = {
 	"the names of diffusers besides, POST /v1/images/edits a form with an image to begin with "
 	"(docs/serve.md). Many requests are computed at the same time; those "
 	"that wait take turns by address. GET / is a page to try it, /health and /metrics are for "
-	"monitoring.\n\nAfter SIGINT or SIGTERM the images in progress are finished and sent; requests that "
-	"wait are answered by 503; a second signal drops them.",
+	"monitoring.\n\nAfter SIGINT or SIGTERM the images in progress are finished and sent, and requests "
+	"that "
+	"wait are answered by 503. Then the server ends with 0. A second signal drops the images.",
     SMALTI_COMMAND_TABLES(rows, examples, defaults),
     .run = run,
     .alone = true,
