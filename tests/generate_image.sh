@@ -20,7 +20,7 @@ refuse() {
 
 refuse 'image: missing.png' -p a --image missing.png
 refuse 'mask: ' -p a --image "$golden/init.png" --mask "$golden/cases.jsonl"
-refuse 'strength: is of an image' -p a --strength 0.5
+refuse 'strength: needs an image' -p a --strength 0.5
 refuse 'leaves none' -p a --image "$golden/init.png" --strength 0.1
 refuse 'multiples of 16' -p a --image "$golden/init.png" --size 50x32
 

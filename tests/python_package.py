@@ -157,7 +157,7 @@ def refusing(pipeline):
     refused(ValueError, ["image", "uint8", "float64"], generate, "a", image=np.zeros((64, 64, 3)))
     refused(ValueError, ["mask", "[64, 64, 3]"], generate, "a", image=np.zeros((64, 64, 3), np.uint8),
             mask=np.zeros((64, 64, 3), np.uint8))
-    refused(smalti.Error, ["image", "missing"], generate, "a", mask=np.zeros((64, 64), bool))
+    refused(smalti.Error, ["mask", "image"], generate, "a", mask=np.zeros((64, 64), bool))
     refused(smalti.Error, ["height", "multiple of 8", "63"], pipeline.encode, np.zeros((63, 64, 3), np.uint8))
     refused(smalti.Error, ["width"], pipeline.encode, np.zeros((64, 0, 3), np.uint8))
     refused(ValueError, ["uint8"], pipeline.encode, np.zeros((64, 64, 3)))

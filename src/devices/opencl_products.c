@@ -51,9 +51,12 @@ static CLBlastStatusCode count_copies(struct smalti_opencl *opencl, struct produ
 				      size_t *bytes)
 {
 	go_to(s, count - 1);
-	return CLBlastSGemmTempBufferSize(CLBlastLayoutRowMajor, s->of_x, s->of_w, s->rows, s->out, s->in,
-					  s->x_first, s->x_stride, s->w_first, s->w_stride, s->y_first,
-					  s->y_stride, &opencl->queue, bytes);
+	smalti_opencl_begin(opencl); /* it reads tables that the first product fills */
+	const CLBlastStatusCode status = CLBlastSGemmTempBufferSize(
+	    CLBlastLayoutRowMajor, s->of_x, s->of_w, s->rows, s->out, s->in, s->x_first, s->x_stride,
+	    s->w_first, s->w_stride, s->y_first, s->y_stride, &opencl->queue, bytes);
+	smalti_opencl_end(opencl);
+	return status;
 }
 
 /* Only for products without copies: CLBlast would allocate them itself. */
