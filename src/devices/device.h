@@ -146,7 +146,7 @@ int smalti_device_attend_tile(struct smalti_device *device, const struct smalti_
 
 /* Returns memory of at least `bytes` bytes, which is in use until the next call with that slot. NULL with an
  * error. The last slot is the driver's. */
-enum { SMALTI_DEVICE_SCRATCH = 9, SMALTI_DEVICE_DRIVER = 8 };
+enum { SMALTI_DEVICE_DRIVER = 8, SMALTI_DEVICE_SCRATCH };
 const struct smalti_device_memory *smalti_device_scratch(struct smalti_device *device, int slot,
 							 int64_t bytes, struct smalti_error *error);
 
