@@ -82,7 +82,8 @@ for plan, a, b in zip(plans, plenty[-1]["devices"], planned[-1]["devices"], stri
     print(f"{a['name']}: planned {plan}, tiles {b['peak_tiles']} (in plenty {a['peak_tiles']}), "
           f"to it {b['bytes_to']} ({a['bytes_to']})")
     assert b["peak_tiles"] <= 1.05 * plan
-    assert b["peak_tiles"] >= 0.95 * plan or plan < max(plans)  # the others' samples may be smaller
+    # The peak depends on which tasks run at the same time. The others' samples may be smaller.
+    assert b["peak_tiles"] >= 0.9 * plan or plan < max(plans)
     assert b["peak_memory"] <= b["memory"]
     assert b["bytes_to"] <= 1.05 * a["bytes_to"]
 END_OF_PROGRAM

@@ -63,11 +63,12 @@ static void finish(int number)
 
 static void drop(void)
 {
-	if (second.act)
-		second.act(second.user);
+	alarm(GRACE);
+	if (!second.act)
+		return;
+	second.act(second.user);
 	if (smalti_ranks_own() == 0)
 		say("smalti: dropping active items\n");
-	alarm(GRACE);
 }
 
 /* Drops the work; if it was dropped before, ends the program. */
