@@ -158,11 +158,11 @@ struct smalti_tile *smalti_weight_part(struct smalti_weight *weight, int index)
 }
 
 /* Makes a large weight's form by its own task, so that readers need not wait for each other. It is the CPUs'
- * form, so it is left out where devices do everything. */
+ * form, so it is left out where devices do nearly everything. */
 static void prepare(struct smalti_weight *weight, struct smalti_tile *after)
 {
 	struct smalti_task_group *task_group = weight->weights->task_group;
-	if (weight->source.kind == SMALTI_WEIGHT_VECTOR || smalti_devices_alone(task_group->session))
+	if (weight->source.kind == SMALTI_WEIGHT_VECTOR || smalti_devices_lead(task_group->session))
 		return;
 	smalti_task_group_behind(task_group, weight->weights->transient ? after : NULL);
 	smalti_insert(prepare, task_group, (.weight = weight->tile),

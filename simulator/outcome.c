@@ -2,6 +2,8 @@
 #include "base/json.h"
 #include "simulator/case.h"
 
+#include <starpu.h>
+
 static void add_stages(cJSON *object, const struct smalti_simulate_options *options,
 		       const struct smalti_simulation *s)
 {
@@ -84,7 +86,7 @@ int smalti_case_print(const struct smalti_case *c, const struct smalti_case_outc
 	cJSON *object = cJSON_CreateObject();
 	bool broken = false;
 	cJSON_AddStringToObject(object, "machine", c->machine.name);
-	cJSON_AddStringToObject(object, "sched", options->sched);
+	cJSON_AddStringToObject(object, "sched", starpu_sched_get_sched_policy()->policy_name);
 	if (outcome->strategy)
 		cJSON_AddStringToObject(object, "strategy", outcome->strategy);
 	cJSON_AddBoolToObject(object, "blocking", options->blocking);

@@ -159,9 +159,24 @@ ethernet --machine 2x8xL40-Ethernet --steps 2 --strategy ring --precision f16 --
 many --machine ./many.json --steps 1 --size 64x64 --strategy ring --precision f16
 cluster --machine 2x8xH100-InfiniBand --steps 2 --strategy hybrid:cfg2.ring8 --precision f16 --tile-tokens 32 --blocking
 CASES
-# GPUs that decode do not wait for the CPUs that pack the same weights for themselves.
-simulate packed --machine 4xA100-NVLink --model sigma-256 --steps 1 --precision f16 --tile-tokens 128
-less "$(value packed decoding)" 0.02
+# Beside such GPUs CPUs pack no weights for themselves; cores do. Without a policy they do what GPUs cannot, as in a run.
+while read -r name options; do
+    # shellcheck disable=SC2086 # several words
+    simulate "$name" $options --trace "$name.trace" --model sigma-256 --steps 1 --precision f16 --tile-tokens 128
+done <<'CASES'
+cores_alone --machine 32-cores
+gpus_alone --machine 4xA100-NVLink
+with_cpus --machine 4xA100-NVLink --sched dmdas
+CASES
+less "$(value with_cpus decoding)" 0.02
+python3 - <<'PYTHON' || fail "tasks that CPUs have beside GPUs: $(cat gpus_alone)"
+import json
+def tasks(name): return [e for e in json.load(open(name + ".trace"))["traceEvents"] if e.get("cat") == "task"]
+def packs(name): return sum(task["name"] == "prepare" for task in tasks(name))
+def taken(name): return sum(task["tid"] >= 4 and task["args"]["expected"][1] is not None for task in tasks(name))
+assert packs("cores_alone") > 0 and packs("gpus_alone") == packs("with_cpus") == 0, (packs("cores_alone"), packs("with_cpus"))
+assert taken("gpus_alone") == 0 < taken("with_cpus"), (taken("gpus_alone"), taken("with_cpus"))
+PYTHON
 # Cores that are alike take as long under any policy of tasks that are ready, unless threads are late that want the same lock.
 for policy in eager dmdas; do
     simulate "cores-$policy" --machine 32-cores --steps 2 --size 512x512 --sched $policy
@@ -242,9 +257,12 @@ awk -v reading="$(value stored_1 reading)" 'BEGIN { exit !(reading * 0.5e9 == 4 
 simulate adapter "${large[@]}" --machine 1xA100-PCIe --precision f16 --lora-rank 16
 awk -v adapter="$(value adapter flops)" -v all="$(value large_f16 flops)" 'BEGIN { exit !(adapter > 0.6 * all && adapter < 0.66 * all) }' ||
     fail "$(value adapter flops) operations for an adapter, $(value large_f16 flops) for all"
-less "$(value adapter step)" "$(value large_f16 step)" 0.8
+less "$(value adapter step)" "$(value large_f16 step)"
 less "$(gpu_peak adapter)" "$(gpu_peak large_f16)" 0.6
 less "$(value adapter checkpoint_bytes)" "$(value large_f16 checkpoint_bytes)" 0.02
+# Its lanes have more and shorter tasks. All of them are there for the cores at the same time.
+simulate adapter_cores "${large[@]}" --machine 1xA100-PCIe --precision f32 --gpus 0 --steps 1 --lora-rank 16
+less "$(value adapter_cores makespan)" "$(value large_cores makespan)"
 # 610 million weights: forward and backward of 256 tokens and of captions, three times the forward's products.
 awk -v flops="$(value large_f16 flops)" 'BEGIN { exit !(flops > 8 * 0.8e12 && flops < 8 * 1.3e12) }' ||
     fail "$(value large_f16 flops) operations of 8 samples"

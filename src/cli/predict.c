@@ -46,8 +46,6 @@ struct smalti_simulate_options smalti_predict_begin(const char *machine, const s
 	}
 	work.gpu_memory_limit = options->gpu_memory_limit;
 	work.sched = options->policy;
-	if (!work.sched)
-		work.sched = work.gpus ? "dmdas" : "lws";
 	return work;
 }
 

@@ -144,9 +144,10 @@ static int simulate(const struct smalti_simulate_options *options, struct smalti
 		return -1;
 	if (options->blocking)
 		smalti_machine_block(&machine);
-	const char *list = options->gpus != 0 && machine.gpu_kinds ? "dmdas" : "lws";
-	list = options->sched ? options->sched : list;
+	const char *list = options->sched;
 	smalti_signals_catch();
+	if (!list)
+		return simulate_one(options, NULL, &machine, error);
 	while (next_policy(&list, policy))
 		if (simulate_one(options, policy, &machine, error) < 0)
 			return -1;

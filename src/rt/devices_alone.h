@@ -11,6 +11,9 @@ struct starpu_task;
 /* Decides that for a session whose speeds are known. A policy that was chosen decides by itself. */
 void smalti_devices_alone_open(struct smalti_session *session, bool policy_chosen);
 
+/* Tells whether devices do nearly all that they can do, so that nothing is made ahead for CPUs. */
+bool smalti_devices_lead(const struct smalti_session *session);
+
 /* Tells whether devices work alone. Over several ranks they do not, since all insert the same tasks. */
 bool smalti_devices_alone(const struct smalti_session *session);
 

@@ -38,8 +38,8 @@ struct smalti_session {
 				ones */
 	bool sequential;     /* without StarPU: see smalti_session_open_sequential() */
 	bool reproducible;   /* with devices: see session/reproducible.h */
-	bool devices_alone;  /* see rt/devices_alone.h */
-	int64_t task_bytes;  /* limit on a task's tiles that every device allows; without devices INT64_MAX */
+	bool devices_lead, devices_alone; /* see rt/devices_alone.h */
+	int64_t task_bytes; /* limit on a task's tiles that every device allows; without devices INT64_MAX */
 	int lowest_priority, highest_priority;
 	struct smalti_counting *counting; /* NULL: tasks run */
 	struct smalti_observer observers[SMALTI_OBSERVERS];

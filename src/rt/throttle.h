@@ -23,7 +23,8 @@ struct smalti_throttle {
 
 void smalti_throttle_open(struct smalti_throttle *throttle);
 void smalti_throttle_close(struct smalti_throttle *throttle);
-/* Sets the number of places, before tasks are inserted; it is 1 at first. */
+/* Sets the number of places, or of graphs that are inserted one after the other and run at the same time,
+ * while there are no tasks; it is 1 at first. */
 void smalti_throttle_places(struct smalti_throttle *throttle, int places);
 
 /* Begin and end insertion. One thread inserts at a time, from the first task of a graph to the last, and

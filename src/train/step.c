@@ -4,6 +4,7 @@
 #include "graphs/deliver.h"
 #include "host/pool.h"
 #include "ranks/ranks.h"
+#include "rt/places.h"
 #include "rt/session.h"
 #include "train/order.h"
 #include "train/trainer.h"
@@ -242,6 +243,17 @@ static int insert_samples(const struct work *w, const struct smalti_step_order *
 	return 0;
 }
 
+/* Lets CPUs have the tasks of all samples that are computed at the same time: samples are inserted one after
+ * the other. A device needs those of one. */
+static void widen_throttle(const struct smalti_trainer *trainer)
+{
+	struct smalti_session *session = trainer->session;
+	const int64_t samples = smalti_min(trainer->plan.micro_batch, session->workers);
+	if (session->device_counts.sum == 0)
+		smalti_throttle_places(&session->throttle,
+				       (int)smalti_max(samples, smalti_places_count(session->places)));
+}
+
 /* Computes forward, loss and backward of all samples, with the sum of the gradients in the first lane. */
 static int compute_gradient(struct smalti_trainer *trainer, struct lanes *lanes,
 			    struct smalti_training_sample *samples, struct smalti_loss_parts *parts,
@@ -256,6 +268,7 @@ static int compute_gradient(struct smalti_trainer *trainer, struct lanes *lanes,
 	if (!window.task_groups)
 		status = -1;
 	smalti_trained_begin_step(trainer->graph, trainer->task_group);
+	widen_throttle(trainer);
 	if (status == 0)
 		status = insert_samples(&work, &order, error);
 	if (status == 0)
