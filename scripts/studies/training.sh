@@ -46,14 +46,14 @@ growing() {
     done
 }
 
-# fixed: 8 samples in all. Shards make the most tasks: their larger numbers are for the fastest links alone.
+# fixed: 8 samples in all. Shards and 64 GPUs make the most tasks: their larger numbers are for the fastest links alone.
 fixed() {
     local machine count strategy exchanges
     for machine in "${links[@]}"; do
         while read -r count strategy; do
             case $machine,$strategy in
             8x8xA100-InfiniBand,*) ;;
-            *,tensor | *,hybrid:data8.tensor4) [ "$count" -le 4 ] || continue ;;
+            *,tensor | *,hybrid:data8.tensor4 | *,hybrid:data8.patch8) [ "$count" -le 4 ] || continue ;;
             esac
             for exchanges in '' ' --blocking'; do
                 [ "$count" -gt 8 ] || [ -z "$exchanges" ] || continue
