@@ -18,12 +18,16 @@ training() {
         'BEGIN { print step, peak / 2 ^ 30 }'
 }
 
-# text WORDS OPTION...: simulated seconds of the text encoder for a prompt of so many words and a few tokens.
-text() {
-    local prompt
-    prompt=$(printf 'word %.0s' $(seq "$1"))
+# captions ITEMS OPTION...: simulated seconds in which the text encoder computes so many captions, with the loading of its weights.
+captions() {
+    local items=$1
     shift
-    "$SMALTI" simulate --machine $card --model sigma-512 --size 64x64 --steps 1 --guidance 1 --prompt "$prompt" --json "$@" | number text
+    "$SMALTI" simulate extract --machine $card --model sigma-512 --t5 --items "$items" --caption-tokens 290 --json "$@" | number makespan
+}
+
+# caption OPTION...: simulated seconds of a caption whose encoder's weights are there.
+caption() {
+    awk "BEGIN { print ($(captions 80 "$@") - $(captions 20 "$@")) / 60 }"
 }
 
 # encoding PIXELS: TFLOP of the VAE's encoder for a picture.
@@ -51,9 +55,8 @@ column() {
     f32=$(training "$1" --precision f32 --recompute block)
     f16=$(training "$1" --precision f16 --recompute block)
     kept=$(training "$1" --precision f16 --recompute none)
-    # without the time in which the weights come to the GPU
-    gpu=$(awk "BEGIN { print $(text 290 --precision f16) - $(text 1 --precision f16) }")
-    cpu=$(text 290 --precision f32 --gpus 0)
+    gpu=$(caption --precision f16)
+    cpu=$(caption --precision f32 --gpus 0)
     image=$(encoding "$1")
     awk -v batch=$batch -v f32="$f32" -v f16="$f16" -v kept="$kept" -v gpu="$gpu" -v cpu="$cpu" -v image="$image" '
         function cell(seconds) { printf seconds < 10 ? "%.2f s\n" : "%.0f s\n", seconds }
