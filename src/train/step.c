@@ -4,7 +4,6 @@
 #include "graphs/deliver.h"
 #include "host/pool.h"
 #include "ranks/ranks.h"
-#include "rt/places.h"
 #include "rt/session.h"
 #include "train/order.h"
 #include "train/trainer.h"
@@ -251,7 +250,7 @@ static void widen_throttle(const struct smalti_trainer *trainer)
 	const int64_t samples = smalti_min(trainer->plan.micro_batch, session->workers);
 	if (session->device_counts.sum == 0)
 		smalti_throttle_places(&session->throttle,
-				       (int)smalti_max(samples, smalti_places_count(session->places)));
+				       (int)smalti_max(samples, smalti_session_place_count(session)));
 }
 
 /* Computes forward, loss and backward of all samples, with the sum of the gradients in the first lane. */
