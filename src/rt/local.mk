@@ -13,6 +13,7 @@ libcore_la_SOURCES += \
 	src/rt/places.c src/rt/places.h \
 	src/rt/rank_facts.c src/rt/rank_facts.h \
 	src/rt/rates.c src/rt/rates.h \
+	src/rt/recording.c src/rt/recording.h \
 	src/rt/replay.c src/rt/replay.h \
 	src/rt/session.c src/rt/session.h \
 	src/rt/simulation.h \
@@ -21,6 +22,7 @@ libcore_la_SOURCES += \
 	src/rt/task_codelets.c src/rt/task_message.h \
 	src/rt/task_group.c src/rt/task_group.h \
 	src/rt/task_run.c src/rt/task_run_device.c \
+	src/rt/task_submit.c \
 	src/rt/task_times.h \
 	src/rt/task_transfers.c src/rt/task_transfers.h \
 	src/rt/throttle.c src/rt/throttle.h \

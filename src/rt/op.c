@@ -11,3 +11,11 @@ enum smalti_work smalti_op_work(const char *name)
 			return smalti_ops[i].work;
 	return SMALTI_VALUES;
 }
+
+int smalti_op_check_missing(const struct smalti_op *op, const struct smalti_buffer *buffer,
+			    struct smalti_error *error)
+{
+	if (buffer->optional)
+		return 0;
+	return smalti_fail(error, SMALTI_EINVAL, "%s: buffer '%s' is missing", op->name, buffer->name);
+}

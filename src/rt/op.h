@@ -55,6 +55,10 @@ extern int smalti_op_count;
 /* Returns the work of the operation with this name; SMALTI_VALUES for others, such as a task of several. */
 enum smalti_work smalti_op_work(const char *name);
 
+/* Refuses that the buffer is missing, unless it is optional: -1 with SMALTI_EINVAL. */
+int smalti_op_check_missing(const struct smalti_op *op, const struct smalti_buffer *buffer,
+			    struct smalti_error *error);
+
 /* Returns how a task with these arguments accesses the op's buffers of one kind: never
  * SMALTI_WRITE_OR_UPDATE. */
 static inline enum smalti_access smalti_op_access(const struct smalti_op *op, int kind, const void *arguments)

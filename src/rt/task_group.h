@@ -64,7 +64,7 @@ struct smalti_task_group {
 	bool compares;
 	bool keeps_to_devices;              /* a task that is too large for devices that work alone fails */
 	enum smalti_grain grain;            /* how many operations become one task, where rt/task.h fuses */
-	struct smalti_recording *recording; /* of rt/task.c; NULL: each operation is a task */
+	struct smalti_recording *recording; /* rt/recording.h; NULL: each operation is a task */
 	struct smalti_task_transfers transfers; /* for the inserting thread until it is closed */
 	atomic_bool failed, broken;
 	struct smalti_mutex mutex;  /* guards what follows */
