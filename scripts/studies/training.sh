@@ -122,7 +122,7 @@ sigma-512 none 8 tensor 2 8 6
 sigma-2k none 8 data 8 40 32 24
 sigma-2k block 8 data 8 40 32
 sigma-2k none 8 patch 2 24 16
-sigma-2k none 8 tensor 2 16 12
+sigma-2k none 8 tensor 2 16
 END
 }
 
