@@ -5,7 +5,8 @@
 #include "rt/op_use.h"
 #include "rt/task_group.h"
 
-/* For recording.c and task_submit.c, which make tasks, task_run.c, which runs them, and the code that places them. */
+/* For recording.c and task_submit.c, which make tasks, task_run.c, which runs them, and the code that places
+ * them. */
 
 struct smalti_pool;
 struct starpu_task;
