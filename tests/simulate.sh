@@ -258,6 +258,12 @@ simulate adapter "${large[@]}" --machine 1xA100-PCIe --precision f16 --lora-rank
 awk -v adapter="$(value adapter flops)" -v all="$(value large_f16 flops)" 'BEGIN { exit !(adapter > 0.6 * all && adapter < 0.66 * all) }' ||
     fail "$(value adapter flops) operations for an adapter, $(value large_f16 flops) for all"
 less "$(value adapter step)" "$(value large_f16 step)"
+# CPUs that may help take its short tasks.
+for weights in all adapter; do
+    [ $weights = all ] && rank=() || rank=(--lora-rank 16)
+    simulate "helped_$weights" "${large[@]}" --machine 1xA100-PCIe --precision f16 --sched dmdas "${rank[@]}"
+done
+less "$(value helped_adapter step)" "$(value helped_all step)" 0.8
 less "$(gpu_peak adapter)" "$(gpu_peak large_f16)" 0.6
 less "$(value adapter checkpoint_bytes)" "$(value large_f16 checkpoint_bytes)" 0.02
 # Its lanes have more and shorter tasks. All of them are there for the cores at the same time.

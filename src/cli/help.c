@@ -153,8 +153,8 @@ static void note_range(struct smalti_notes *notes, const struct smalti_option *r
 			      row->choices[i]);
 }
 
-/* Tells whether the help shows the value of the options' struct as the default. It does not if its text names
- * a default, or if the value is below the range, which stands for none. */
+/* Tells whether the help text shows this initial value as the default. It does not if the description names a
+ * default, or if the value is below the range, which stands for none. */
 static bool is_default(const struct smalti_option *row, const void *value)
 {
 	const bool number = row->kind == SMALTI_OPTION_INT64 || row->kind == SMALTI_OPTION_DOUBLE;

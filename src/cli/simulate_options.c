@@ -18,8 +18,8 @@ static const struct smalti_option rows[] = {
      "whose models were of --precision"},
     {SMALTI_FLAG(TYPE, machines), "machines", 0, NULL, "list the machines that are shipped"},
     {SMALTI_STRING(TYPE, sched), "sched", 0, "POLICY,...",
-     "StarPU scheduling policies, each simulated in turn; default: as in a run, lws, with "
-     "GPUs dmdas, without CPUs that gain little"},
+     "StarPU scheduling policies, each simulated in turn; default: that of a run: lws; "
+     "with GPUs dmdas, and CPUs that gain little do only what GPUs cannot"},
     {SMALTI_INT64(TYPE, cpus), "cpus", 0, "N", "number of CPU workers; 0: all that the machine has",
      .minimum = 0, .maximum = INT64_MAX},
     {SMALTI_INT64(TYPE, gpus), "gpus", 0, "N", "number of GPUs to compute on; -1: all that it has",

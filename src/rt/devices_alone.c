@@ -21,13 +21,14 @@ static double gain(const struct smalti_session *session)
 
 void smalti_devices_alone_open(struct smalti_session *session, bool policy_chosen)
 {
-	session->devices_lead = session->device_counts.sum > 0 && gain(session) < min_gain;
+	session->devices_lead =
+	    session->reproducible || (session->device_counts.sum > 0 && gain(session) < min_gain);
 	session->devices_alone = session->reproducible || (session->devices_lead && !policy_chosen);
 }
 
 bool smalti_devices_lead(const struct smalti_session *session)
 {
-	return session->devices_lead || smalti_devices_alone(session);
+	return session->devices_lead;
 }
 
 bool smalti_devices_alone(const struct smalti_session *session)
